@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many threads and how much memory this process may really use: CPU affinity and the cgroup's
+// cpu.max and memory.max (v2, v1 as fallback), not what the machine has.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace spud::concurrency {
+
+struct CpuBudget {
+  int threads = 1;     // min(affinity, floor(cpu.max)), at least 1
+  std::string reason;  // "2 of 2 CPUs by affinity; cpu.max allows 1.5"
+  std::optional<std::uint64_t> memory_limit_bytes;  // cgroup limit, if any
+};
+
+// `root` is where /proc and /sys lie, for tests.
+CpuBudget read_cpu_budget(const std::filesystem::path& root = "/");
+
+}  // namespace spud::concurrency

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// One loaded model with its step loop: takes generations, batches them continuously, and hands out
+// text as it becomes certain. The abstract class is what the gateway sees; engine.cpp has the real
+// one (its own thread), tests may script another.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "concurrency/clock.hpp"
+#include "tokenizer/tokenizer.hpp"
+
+namespace spud::engine {
+
+using tokenizer::TokenId;
+using GenerationId = std::uint64_t;
+
+struct SamplingOptions {
+  float temperature = 1.0F;  // 0 = greedy
+  std::int32_t top_k = 0;    // 0 = off
+  float top_p = 1.0F;        // 1 = off
+  float min_p = 0.0F;        // 0 = off
+  float presence_penalty = 0.0F;
+  float frequency_penalty = 0.0F;
+  float repetition_penalty = 1.0F;  // 1 = off
+  std::map<TokenId, float> logit_bias;
+  std::uint64_t seed = 0;  // the caller draws one when the client gave none
+};
+
+struct GenerationRequest {
+  std::vector<TokenId> prompt;
+  SamplingOptions sampling;
+  std::int64_t max_tokens = 0;    // >= 1; prompt + max_tokens <= context (checked by submit)
+  std::vector<std::string> stop;  // stop strings, not part of the text
+  bool ignore_eos = false;
+  std::int32_t top_logprobs = -1;  // -1 = none, 0 = chosen token only, up to 20
+  bool echo_prompt_logprobs = false;
+  std::optional<concurrency::SteadyTime> deadline;
+  std::string request_id;
+};
+
+struct TokenLogprob {
+  TokenId token = 0;
+  float logprob = 0;
+};
+
+enum class FinishReason { kStop, kLength, kCancelled, kError };
+
+// Of one generation, in order: any number of tokens, then exactly one finish.
+struct TokenEvent {
+  TokenId token = 0;
+  std::string text;   // what became certain: valid UTF-8, may be empty, never part of a stop string
+  float logprob = 0;  // of the model's distribution before temperature and filters; with logprobs only
+  std::vector<TokenLogprob> top;
+};
+struct FinishEvent {
+  FinishReason reason = FinishReason::kStop;
+  std::string text;          // what was held back (a possible stop string that did not come)
+  std::string stop_matched;  // the stop string, if that ended it
+  std::int64_t prompt_tokens = 0;
+  std::int64_t completion_tokens = 0;  // every sampled token, the ending one included
+  std::optional<Error> error;          // with kError
+};
+
+// Called on the engine thread; must not block. One sink per generation.
+struct GenerationSink {
+  std::function<void(TokenEvent&&)> on_token;
+  std::function<void(FinishEvent&&)> on_finish;
+};
+
+struct EngineStats {
+  std::int64_t running = 0;
+  std::int64_t waiting = 0;
+  std::int64_t kv_pages_total = 0;
+  std::int64_t kv_pages_free = 0;
+  std::int64_t steps = 0;
+};
+
+// Thread-safe.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Refuses before any work: kInvalidArgument (empty prompt, token out of range, context exceeded,
+  // with param), kResourceExhausted (queue full), kUnavailable (stopping).
+  [[nodiscard]] virtual Result<GenerationId> submit(GenerationRequest request,
+                                                    GenerationSink sink) = 0;
+  // The sequence ends within one step with kCancelled. Unknown or finished ids are ignored.
+  virtual void cancel(GenerationId id) = 0;
+
+  // No new generations; running ones finish until `deadline`, then are cancelled. Returns when idle.
+  virtual void drain(concurrency::SteadyTime deadline) = 0;
+
+  virtual const tokenizer::Tokenizer& tokenizer() const noexcept = 0;
+  virtual std::int64_t context_length() const noexcept = 0;
+  virtual EngineStats stats() const = 0;
+};
+
+}  // namespace spud::engine
