@@ -19,8 +19,13 @@ struct Geometry {
   std::int64_t num_layers = 0;
   std::int64_t num_kv_heads = 0;
   std::int64_t head_dim = 0;
+  // F16 values of one page for one layer and KV head: K and V.
+  std::size_t block_values() const noexcept;
   std::size_t page_bytes() const noexcept;  // one page, all layers: F16 K and V
 };
+
+// Pages that hold `num_positions` positions of one sequence.
+std::size_t pages_for(std::size_t num_positions) noexcept;
 
 // The pages of one sequence, in order of position.
 struct BlockTable {
@@ -29,8 +34,11 @@ struct BlockTable {
 
 class KvCache {
  public:
+  // kInvalidArgument for an empty geometry or no pages, kResourceExhausted when the memory is not
+  // there. The memory is touched, and so resident, only when a page is first used.
   [[nodiscard]] static Result<std::unique_ptr<KvCache>> create(const Geometry& geometry,
                                                                std::size_t num_pages);
+  const Geometry& geometry() const noexcept { return geometry_; }
   std::size_t num_pages() const noexcept { return num_pages_; }
   std::size_t free_pages() const noexcept { return free_.size(); }
 
@@ -42,11 +50,14 @@ class KvCache {
   std::uint16_t* block(PageId page, std::int64_t layer, std::int64_t kv_head) noexcept;
 
  private:
-  KvCache(const Geometry& geometry, std::size_t num_pages);
+  using Storage = std::unique_ptr<std::uint16_t[], void (*)(std::uint16_t*)>;
+  KvCache(const Geometry& geometry, std::size_t num_pages, Storage storage);
   Geometry geometry_;
   std::size_t num_pages_;
+  std::size_t page_values_;
   std::vector<PageId> free_;  // last in, first out: recently used pages are warm
-  std::unique_ptr<std::uint16_t[], void (*)(std::uint16_t*)> storage_;
+  std::vector<bool> taken_;   // by page: a page can be given back once only
+  Storage storage_;
 };
 
 }  // namespace spud::kvcache

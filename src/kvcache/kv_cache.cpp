@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kvcache/kv_cache.hpp"
+
+#include <cstdlib>
+#include <utility>
+
+#include "base/check.hpp"
+#include "base/checked_math.hpp"
+#include "kernels/kernel_table.hpp"
+
+namespace spud::kvcache {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+}  // namespace
+
+std::size_t Geometry::block_values() const noexcept {
+  return static_cast<std::size_t>(2 * kernels::kPageTokens * head_dim);
+}
+
+std::size_t Geometry::page_bytes() const noexcept {
+  return static_cast<std::size_t>(num_layers * num_kv_heads) * block_values() *
+         sizeof(std::uint16_t);
+}
+
+std::size_t pages_for(std::size_t num_positions) noexcept {
+  constexpr auto kPage = static_cast<std::size_t>(kernels::kPageTokens);
+  return num_positions / kPage + (num_positions % kPage != 0 ? 1 : 0);
+}
+
+Result<std::unique_ptr<KvCache>> KvCache::create(const Geometry& geometry, std::size_t num_pages) {
+  if (geometry.num_layers < 1 || geometry.num_kv_heads < 1 || geometry.head_dim < 1) {
+    return fail(ErrorCode::kInvalidArgument,
+                "KV cache needs at least one layer, head and value, got {} layers, {} heads of {}",
+                geometry.num_layers, geometry.num_kv_heads, geometry.head_dim);
+  }
+  if (num_pages < 1 || num_pages > UINT32_MAX) {
+    return fail(ErrorCode::kInvalidArgument,
+                "KV cache of {} pages: between 1 and 2^32 - 1 are possible; give it more or less "
+                "memory",
+                num_pages);
+  }
+  const auto bytes = checked_mul<std::size_t>(geometry.page_bytes(), num_pages);
+  // aligned_alloc wants a multiple of the alignment.
+  const auto rounded = bytes ? checked_round_up<std::size_t>(*bytes, kAlignment) : std::nullopt;
+  auto* memory = rounded ? static_cast<std::uint16_t*>(std::aligned_alloc(kAlignment, *rounded))
+                         : nullptr;
+  if (memory == nullptr) {
+    return fail(ErrorCode::kResourceExhausted,
+                "no memory for {} KV pages of {} bytes; lower the KV memory budget", num_pages,
+                geometry.page_bytes());
+  }
+  Storage storage(memory, [](std::uint16_t* p) { std::free(p); });
+  return std::unique_ptr<KvCache>(new KvCache(geometry, num_pages, std::move(storage)));
+}
+
+KvCache::KvCache(const Geometry& geometry, std::size_t num_pages, Storage storage)
+    : geometry_(geometry),
+      num_pages_(num_pages),
+      page_values_(geometry.page_bytes() / sizeof(std::uint16_t)),
+      taken_(num_pages, false),
+      storage_(std::move(storage)) {
+  free_.reserve(num_pages);
+  for (std::size_t i = num_pages; i > 0; --i) {
+    free_.emplace_back(static_cast<std::uint32_t>(i - 1));
+  }
+}
+
+bool KvCache::grow(BlockTable& table, std::size_t num_positions) {
+  const std::size_t needed = pages_for(num_positions);
+  if (needed <= table.pages.size()) return true;
+  if (needed - table.pages.size() > free_.size()) return false;
+  table.pages.reserve(needed);
+  while (table.pages.size() < needed) {
+    const PageId page = free_.back();
+    free_.pop_back();
+    taken_[page.value] = true;
+    table.pages.push_back(page);
+  }
+  return true;
+}
+
+void KvCache::release(BlockTable& table) noexcept {
+  // From the back, so that the first page of this sequence is the next one handed out.
+  for (auto page = table.pages.rbegin(); page != table.pages.rend(); ++page) {
+    SPUD_CHECK(page->value < num_pages_ && taken_[page->value]);
+    taken_[page->value] = false;
+    free_.push_back(*page);
+  }
+  table.pages.clear();
+}
+
+std::uint16_t* KvCache::block(PageId page, std::int64_t layer, std::int64_t kv_head) noexcept {
+  SPUD_DCHECK(page.value < num_pages_);
+  return storage_.get() + page.value * page_values_ +
+         static_cast<std::size_t>(layer * geometry_.num_kv_heads + kv_head) *
+             geometry_.block_values();
+}
+
+}  // namespace spud::kvcache
