@@ -57,7 +57,8 @@ struct MatmulKernels {
 };
 
 // One sequence's attention over its pages for `num_queries` consecutive positions and one KV head.
-// Keys and values of one page and KV head: K [kPageTokens, head_dim] F16, then V the same.
+// The block of one page and KV head, written by store_kv only: K transposed [head_dim, kPageTokens]
+// F16 (so that scores of 32 positions are one vector per dimension), then V [kPageTokens, head_dim].
 inline constexpr std::int64_t kPageTokens = 32;
 struct AttentionArgs {
   const float* q;           // query i, head h of the group: q + i * q_stride + h * head_dim
@@ -97,6 +98,11 @@ struct KernelTable {
   void (*rope)(float* x, std::int64_t heads, std::int64_t head_dim, std::int64_t rope_dim,
                const float* cos_sin, bool interleaved) noexcept;
   void (*f32_to_f16)(const float* x, std::int64_t n, std::uint16_t* out) noexcept;
+
+  // Writes key and value (head_dim floats each) of one position into its page's block (see
+  // AttentionArgs): slot = position % kPageTokens.
+  void (*store_kv)(const float* key, const float* value, std::int64_t head_dim, std::int64_t slot,
+                   std::uint16_t* block) noexcept;
 
   // Online softmax over fixed blocks of one page (Milakov & Gimelshein 2018): the result does not
   // depend on how queries are split into calls.

@@ -46,7 +46,8 @@ class KvCache {
   [[nodiscard]] bool grow(BlockTable& table, std::size_t num_positions);
   void release(BlockTable& table) noexcept;  // gives all pages back; the table is empty afterwards
 
-  // K [kPageTokens, head_dim] F16 then V the same, of one page, layer and KV head.
+  // One page, layer and KV head: filled by KernelTable::store_kv, read by KernelTable::attention
+  // (K transposed, then V; kernel_table.hpp has the layout).
   std::uint16_t* block(PageId page, std::int64_t layer, std::int64_t kv_head) noexcept;
 
  private:
