@@ -7,8 +7,8 @@
 namespace spud::internal {
 
 void check_failed(std::string_view expression, const char* file, int line) noexcept {
-  std::fprintf(stderr, "%s:%d: check failed: %.*s\nThis is a bug in spud; please report it.\n", file,
-               line, static_cast<int>(expression.size()), expression.data());
+  std::fprintf(stderr, "%s:%d: check failed: %.*s\nThis is a bug in spud; please report it.\n",
+               file, line, static_cast<int>(expression.size()), expression.data());
   std::abort();
 }
 

@@ -8,8 +8,8 @@ namespace spud::internal {
 [[noreturn]] void check_failed(std::string_view expression, const char* file, int line) noexcept;
 }  // namespace spud::internal
 
-#define SPUD_CHECK(condition)                                                   \
-  ((condition) ? static_cast<void>(0)                                           \
+#define SPUD_CHECK(condition)         \
+  ((condition) ? static_cast<void>(0) \
                : ::spud::internal::check_failed(#condition, __FILE__, __LINE__))
 
 #ifdef NDEBUG

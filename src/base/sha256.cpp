@@ -52,9 +52,7 @@ std::string to_hex(std::span<const std::byte> bytes) {
 }
 
 std::string sha256_hex(std::span<const std::byte> bytes) { return to_hex(sha256(bytes)); }
-std::string sha256_hex(std::string_view text) {
-  return sha256_hex(std::as_bytes(std::span(text)));
-}
+std::string sha256_hex(std::string_view text) { return sha256_hex(std::as_bytes(std::span(text))); }
 
 bool equal_constant_time(std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
