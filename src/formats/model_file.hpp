@@ -69,7 +69,7 @@ class Metadata {
 };
 
 struct TensorInfo {
-  std::string name;                  // GGUF name: "blk.0.attn_q.weight"
+  std::string name;  // GGUF name: "blk.0.attn_q.weight"
   tensor::DType dtype{};
   std::vector<std::uint64_t> shape;  // GGUF order: shape[0] is the row length (columns), 1-4 dims
   std::uint64_t size_bytes = 0;
