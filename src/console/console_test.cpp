@@ -56,7 +56,7 @@ TEST_F(ProgressFixture, PlainLinesAreAtMostOneEveryTenSeconds) {
   }
   progress.finish("done");
   EXPECT_EQ(out,
-            "work ...\nwork: 10/100 windows, 1 min 30 s left\nwork: 20/100 windows, 1 min 20 s "
+            "work ...\nwork: 10/100 windows, 90.0 s left\nwork: 20/100 windows, 80.0 s "
             "left\nwork: 100 windows in 25.0 s - done\n");
 }
 
