@@ -102,7 +102,7 @@ def pip_download(package, folder, quiet, deadline):
     began = last = time.monotonic()
     with open(log, "wb") as stream:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stream,
-                                 stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": str(folder)})
+                                 stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": str(folder), "PYTHONSAFEPATH": "1"})
         try:
             while child.poll() is None:
                 now = time.monotonic()
@@ -206,8 +206,18 @@ def fetch(model, quiet, deadline):
     return target, True
 
 
-def main(table, argv):
-    parser = argparse.ArgumentParser(prog="fetch-model", description="Fetch a model into the cache.")
+def list_models(table, as_json):
+    if as_json:
+        print(json.dumps([{"name": model["name"], "summary": model["summary"], "licence": model["licence"],
+                           "bytes": sum(f["bytes"] for f in model["files"])} for model in table["models"]]))
+        return
+    for model in table["models"]:
+        print(f"{model['name']:24} {megabytes(sum(f['bytes'] for f in model['files'])):>7}  "
+              f"{model['licence']:20} {model['summary']}")
+
+
+def main(table, argv, program="fetch-model"):
+    parser = argparse.ArgumentParser(prog=program, description="Fetch a model into the cache.")
     parser.add_argument("name", nargs="?", help="a model's name, or the start of it")
     parser.add_argument("--list", action="store_true", help="list the models and stop")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -216,9 +226,7 @@ def main(table, argv):
                         help="give up after this many seconds (default 3600)")
     options = parser.parse_args(argv)
     if options.list:
-        for model in table["models"]:
-            print(f"{model['name']:24} {megabytes(sum(f['bytes'] for f in model['files'])):>7}  "
-                  f"{model['licence']:20} {model['summary']}")
+        list_models(table, options.json)
         return 0
     if options.name is None:
         parser.error("name a model; --list shows them")

@@ -4,12 +4,14 @@
 
 #include "base/registry.hpp"
 #include "spud/commands/config.hpp"
+#include "spud/commands/fetch.hpp"
 
 namespace spud::app {
 namespace {
 
 constexpr auto kCommands = make_registry<Command>({
     kConfigCommand,
+    kFetchCommand,
 });
 
 }  // namespace
