@@ -44,8 +44,8 @@ Result<std::unique_ptr<KvCache>> KvCache::create(const Geometry& geometry, std::
   const auto bytes = checked_mul<std::size_t>(geometry.page_bytes(), num_pages);
   // aligned_alloc wants a multiple of the alignment.
   const auto rounded = bytes ? checked_round_up<std::size_t>(*bytes, kAlignment) : std::nullopt;
-  auto* memory = rounded ? static_cast<std::uint16_t*>(std::aligned_alloc(kAlignment, *rounded))
-                         : nullptr;
+  auto* memory =
+      rounded ? static_cast<std::uint16_t*>(std::aligned_alloc(kAlignment, *rounded)) : nullptr;
   if (memory == nullptr) {
     return fail(ErrorCode::kResourceExhausted,
                 "no memory for {} KV pages of {} bytes; lower the KV memory budget", num_pages,

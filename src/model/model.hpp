@@ -39,7 +39,7 @@ struct HyperParameters {
 
 // One sequence's share of a batch: consecutive tokens of one sequence.
 struct SequenceSlice {
-  std::span<const TokenId> tokens;             // [n]
+  std::span<const TokenId> tokens;  // [n]
   std::int64_t first_position = 0;
   const kvcache::BlockTable* pages = nullptr;  // covers first_position + n positions
   // Logits are computed for tokens [first_logit, n) of this slice; n = none.
@@ -71,12 +71,11 @@ class Model {
   class Workspace;
   virtual std::shared_ptr<Workspace> make_workspace() const = 0;
 
-  // Writes K/V of all tokens into `cache` and logits into `logits` [sum of (n - first_logit), vocabulary],
-  // slices in order. Pure in exact arithmetic order: each row's result is independent of the rest of
-  // the batch, of chunking and of the number of threads.
+  // Writes K/V of all tokens into `cache` and logits into `logits` [sum of (n - first_logit),
+  // vocabulary], slices in order. Pure in exact arithmetic order: each row's result is independent
+  // of the rest of the batch, of chunking and of the number of threads.
   virtual void forward(std::span<const SequenceSlice> batch, kvcache::KvCache& cache,
-                       Workspace& workspace, concurrency::ThreadPool& pool,
-                       std::span<float> logits,
+                       Workspace& workspace, concurrency::ThreadPool& pool, std::span<float> logits,
                        const ActivationObserver* observer = nullptr) const = 0;
 };
 

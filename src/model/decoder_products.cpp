@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows made ready for the products that read them, the products themselves, residuals.
+#include <algorithm>
+#include <utility>
+
+#include "model/decoder_context.hpp"
+
+namespace spud::model {
+namespace {
+
+std::size_t kind_index(const Weight& weight) {
+  return static_cast<std::size_t>(weight.kernels->activation);
+}
+
+// Weight rows one thread takes at a time: about 32 kB of weights for a single row, less when many
+// rows make each tile dear, and always so many pieces that the threads end together.
+std::int64_t tiles_per_piece(std::int64_t total_tiles, std::int64_t k, std::int64_t m,
+                             int num_threads) {
+  constexpr std::int64_t kWork = 65536;
+  const std::int64_t per_tile = kernels::kColumnTile * k * (4 + m) / 4;
+  const std::int64_t balanced = total_tiles / (4 * num_threads);
+  return std::max<std::int64_t>(1, std::min(kWork / per_tile + 1, balanced));
+}
+
+std::int64_t tiles_of(std::int64_t n) {
+  return (n + kernels::kColumnTile - 1) / kernels::kColumnTile;
+}
+
+}  // namespace
+
+// Norm of x into `normed`, prepared for the weights that follow.
+void Decoder::normalise(Context& context, const FloatVector& norm, std::span<const Product> next,
+                        std::int64_t m) const {
+  const HyperParameters& h = spec_.hyper;
+  Workspace& ws = context.ws;
+  set_strides(ws, h.hidden);
+  for_rows(context.pool, m, 3 * h.hidden, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      float* normed = ws.normed.floats() + row * h.hidden;
+      kernels_.rms_norm(ws.x.floats() + row * h.hidden, norm.data(), h.hidden, h.rms_epsilon,
+                        normed);
+      prepare_row(ws, next, row, normed, h.hidden);
+    }
+  });
+  observe(context, next, ws.normed.floats(), m);
+}
+
+void Decoder::prepare(Context& context, const float* x, std::int64_t width,
+                      std::span<const Product> next, std::int64_t m) const {
+  Workspace& ws = context.ws;
+  set_strides(ws, width);
+  for_rows(context.pool, m, 2 * width, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      prepare_row(ws, next, row, x + row * width, width);
+    }
+  });
+  observe(context, next, x, m);
+}
+
+void Decoder::set_strides(Workspace& ws, std::int64_t width) const {
+  for (const auto kind : {kernels::ActivationKind::kF32, kernels::ActivationKind::kInt8}) {
+    ws.prepared.stride[static_cast<std::size_t>(kind)] = kernels_.activation_bytes(kind, width);
+  }
+}
+
+void Decoder::prepare_row(Workspace& ws, std::span<const Product> next, std::int64_t row,
+                          const float* x, std::int64_t width) const {
+  bool done[2] = {false, false};
+  for (const Product& product : next) {
+    const std::size_t kind = kind_index(*product.weight);
+    if (std::exchange(done[kind], true)) continue;
+    kernels_.prepare(
+        product.weight->kernels->activation, x, width,
+        ws.prepared.rows[kind].bytes() + static_cast<std::size_t>(row) * ws.prepared.stride[kind]);
+  }
+}
+
+void Decoder::observe(Context& context, std::span<const Product> next, const float* x,
+                      std::int64_t m) const {
+  if (context.observer == nullptr) return;
+  for (const Product& product : next) {
+    (*context.observer)(product.weight->name, x, m, product.weight->k);
+  }
+}
+
+void Decoder::multiply_tiles(Workspace& ws, const Product& product, std::int64_t m,
+                             std::int64_t tile_begin, std::int64_t tile_end) const {
+  const Weight& weight = *product.weight;
+  weight.kernels->matmul({.packed = weight.packed,
+                          .activations = ws.prepared.rows[kind_index(weight)].bytes(),
+                          .out = product.out,
+                          .out_stride = weight.n,
+                          .m = m,
+                          .n_begin = tile_begin * kernels::kColumnTile,
+                          .n_end = std::min(tile_end * kernels::kColumnTile, weight.n),
+                          .n_total = weight.n,
+                          .k = weight.k});
+}
+
+// All products in one region: their tiles are numbered one after the other.
+void Decoder::multiply(Context& context, std::span<const Product> products, std::int64_t m) const {
+  std::int64_t total = 0;
+  for (const Product& product : products) total += tiles_of(product.weight->n);
+  const std::int64_t grain =
+      tiles_per_piece(total, products.front().weight->k, m, context.pool.num_threads());
+  context.pool.parallel_for(total, grain, [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t at = 0;
+    for (const Product& product : products) {
+      const std::int64_t tiles = tiles_of(product.weight->n);
+      const std::int64_t first = std::max(begin - at, std::int64_t{0});
+      const std::int64_t last = std::min(end - at, tiles);
+      if (first < last) multiply_tiles(context.ws, product, m, first, last);
+      at += tiles;
+    }
+  });
+}
+
+// Adds the projected rows to the residual stream, through a norm where the architecture has one.
+void Decoder::add_residual(Context& context, const FloatVector& bias, const FloatVector& post_norm,
+                           std::int64_t m) const {
+  const HyperParameters& h = spec_.hyper;
+  Workspace& ws = context.ws;
+  for_rows(context.pool, m, 2 * h.hidden, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      float* projected = ws.projected.floats() + row * h.hidden;
+      if (!bias.empty()) kernels_.add(projected, bias.data(), h.hidden);
+      if (!post_norm.empty()) {
+        kernels_.rms_norm(projected, post_norm.data(), h.hidden, h.rms_epsilon, projected);
+      }
+      kernels_.add(ws.x.floats() + row * h.hidden, projected, h.hidden);
+    }
+  });
+}
+
+// gate = activation(gate) * up, tile by tile while both are in the nearest cache.
+void Decoder::gate_up(Context& context, std::span<const Product> inputs, std::int64_t m) const {
+  const Product& gate = inputs[0];
+  const Product& up = inputs[1];
+  const std::int64_t ffn = gate.weight->n;
+  const auto activate =
+      spec_.activation == Activation::kSilu ? kernels_.silu_mul : kernels_.gelu_tanh_mul;
+  const std::int64_t total = tiles_of(ffn);
+  const std::int64_t grain =
+      tiles_per_piece(total, 2 * gate.weight->k, m, context.pool.num_threads());
+  context.pool.parallel_for(total, grain, [&](std::int64_t begin, std::int64_t end) {
+    multiply_tiles(context.ws, gate, m, begin, end);
+    multiply_tiles(context.ws, up, m, begin, end);
+    const std::int64_t first = begin * kernels::kColumnTile;
+    const std::int64_t count = std::min(end * kernels::kColumnTile, ffn) - first;
+    for (std::int64_t row = 0; row < m; ++row) {
+      activate(gate.out + row * ffn + first, up.out + row * ffn + first, count);
+    }
+  });
+}
+
+}  // namespace spud::model

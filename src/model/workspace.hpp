@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scratch memory of one forward: activations of at most kMaxChunkRows rows and the plan of the
+// attention work. Allocated once at its full size, so a step never allocates anything large.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "base/check.hpp"
+#include "kernels/kernel_table.hpp"
+#include "model/model.hpp"
+
+namespace spud::model {
+
+// A forward works on so many rows at a time: enough that reading the weights is paid for (the
+// products are compute-bound from about 20 rows), few enough that activations stay in the caches.
+inline constexpr std::int64_t kMaxChunkRows = 256;
+// Queries of one sequence that one attention call takes.
+inline constexpr std::int64_t kQueryChunk = 32;
+
+// 64-byte aligned, uninitialised, fixed size.
+class AlignedBuffer {
+ public:
+  AlignedBuffer() = default;
+  explicit AlignedBuffer(std::size_t bytes)
+      : memory_(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)),
+                &std::free) {
+    SPUD_CHECK(memory_ != nullptr);
+  }
+  std::byte* bytes() noexcept { return memory_.get(); }
+  float* floats() noexcept { return reinterpret_cast<float*>(memory_.get()); }
+
+ private:
+  std::unique_ptr<std::byte, void (*)(void*)> memory_{nullptr, &std::free};
+};
+
+// Prepared rows of each activation kind that some product wants.
+struct PreparedRows {
+  AlignedBuffer rows[2];
+  std::size_t stride[2] = {0, 0};  // bytes of a row at the width in use
+};
+
+// One slice of the chunk in work: rows [row_begin, row_begin + num_rows) of the buffers.
+struct ChunkSlice {
+  const TokenId* tokens = nullptr;
+  const kvcache::BlockTable* pages = nullptr;
+  std::int64_t first_position = 0;
+  std::int64_t row_begin = 0;
+  std::int64_t num_rows = 0;
+  std::int64_t first_logit = 0;  // in rows of this slice
+  std::size_t blocks_begin = 0;  // into Workspace::blocks, [kv_heads][num_pages]
+  std::size_t num_pages = 0;
+};
+
+struct AttentionItem {
+  std::size_t slice = 0;
+  std::int64_t first_query = 0;
+  std::int64_t num_queries = 0;
+  std::int64_t kv_head = 0;
+};
+
+class Model::Workspace {
+ public:
+  // Rows of activations, each buffer [kMaxChunkRows, width].
+  AlignedBuffer x;          // residual stream
+  AlignedBuffer normed;     // input of a group of products, as floats
+  AlignedBuffer projected;  // output of the attention and feed-forward projections
+  AlignedBuffer query, key, value;
+  AlignedBuffer attended;
+  AlignedBuffer gate, up;
+  AlignedBuffer cos_sin;  // [ropes][kMaxChunkRows][dim]
+  PreparedRows prepared;
+
+  std::vector<ChunkSlice> slices;
+  std::vector<std::int64_t> row_position;    // by row
+  std::vector<TokenId> row_token;            // by row
+  std::vector<AttentionItem> items;          // whole slices of few rows, then query chunks
+  std::size_t num_small_items = 0;           // items that write their keys themselves
+  std::vector<AttentionItem> writers;        // key/value work of the long slices
+  std::vector<const std::uint16_t*> blocks;  // this layer's blocks, see ChunkSlice
+  std::vector<std::int64_t> logit_rows;
+};
+
+}  // namespace spud::model
