@@ -104,10 +104,10 @@ struct DocumentOptions {
 struct WindowOptions {
   std::int64_t window = 512;
   std::int64_t max_windows = 0;  // 0 = all whole windows
-  bool add_bos = false;          // from the model: the first token of each window becomes BOS
 };
 // llama-perplexity's protocol: the text as one token stream in windows, scored on the second half
-// (predictions at positions window/2 .. window - 2).
+// (predictions at positions window/2 .. window - 2). Where the tokenizer adds BOS, it replaces the
+// first token of every window.
 [[nodiscard]] Result<SequenceSet> make_windows(std::string_view text, std::string source,
                                                const tokenizer::Tokenizer& tokenizer,
                                                const WindowOptions& options);
@@ -116,12 +116,13 @@ struct WindowOptions {
 class TextSampler {
  public:
   virtual ~TextSampler() = default;
-  // `count` sequences of at most `max_tokens`, the same for the same seed; starts with BOS.
+  // `count` sequences of at most `max_tokens`, the same for the same seed.
   [[nodiscard]] virtual Result<std::vector<std::vector<TokenId>>> sample(std::int64_t count,
                                                                          std::int64_t max_tokens,
                                                                          std::uint64_t seed) = 0;
 };
-// Splits as the built-in set: half validation, a quarter each calibration and hold-out.
+// Splits as the built-in set: half validation, a quarter each calibration and hold-out. A sample
+// that shares 13 tokens with one of another split is left out.
 [[nodiscard]] Result<Dataset> sample_dataset(TextSampler& sampler, std::int64_t count,
                                              std::int64_t max_tokens, std::uint64_t seed);
 

@@ -92,7 +92,7 @@ using MeasureCallback = std::function<bool(const MeasureProgress&)>;
                                          concurrency::ThreadPool& pool, Measurement& measurement,
                                          const MeasureCallback& on_progress = {});
 
-// Multiple choice by log-likelihood of each choice after "Question: ...\nAnswer:".
+// Multiple choice by log-likelihood: the question, one space, each choice.
 struct ChoiceResult {
   std::string question_id;
   bool correct = false;             // by the sum of log-probabilities
