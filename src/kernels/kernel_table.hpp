@@ -46,8 +46,8 @@ struct MatmulKernels {
   ActivationKind activation;
   // Bytes of the packed tensor [n, k], 64-byte aligned storage expected.
   std::size_t (*packed_bytes)(std::int64_t n, std::int64_t k) noexcept;
-  // Packs weight rows [n_begin, n_end) (multiples of kColumnTile, or the end) of `blocks` (the file's
-  // bytes, whole tensor) into `packed`; ranges may be packed by different threads.
+  // Packs weight rows [n_begin, n_end) (multiples of kColumnTile, or the end) of `blocks` (the
+  // file's bytes, whole tensor) into `packed`; ranges may be packed by different threads.
   void (*pack)(const void* blocks, std::int64_t n, std::int64_t k, std::int64_t n_begin,
                std::int64_t n_end, void* packed) noexcept;
   // Reads one row back as floats (embedding lookup from a packed tied head).
@@ -58,12 +58,13 @@ struct MatmulKernels {
 
 // One sequence's attention over its pages for `num_queries` consecutive positions and one KV head.
 // The block of one page and KV head, written by store_kv only: K transposed [head_dim, kPageTokens]
-// F16 (so that scores of 32 positions are one vector per dimension), then V [kPageTokens, head_dim].
+// F16 (so that scores of 32 positions are one vector per dimension), then V [kPageTokens,
+// head_dim].
 inline constexpr std::int64_t kPageTokens = 32;
 struct AttentionArgs {
-  const float* q;           // query i, head h of the group: q + i * q_stride + h * head_dim
+  const float* q;  // query i, head h of the group: q + i * q_stride + h * head_dim
   std::int64_t q_stride;
-  float* out;               // same arrangement as q
+  float* out;  // same arrangement as q
   std::int64_t out_stride;
   const std::uint16_t* const* pages;  // pages[p]: this layer's and KV head's block of page p
   std::int64_t num_queries;
@@ -93,8 +94,9 @@ struct KernelTable {
   // gate = silu(gate) * up; gate = gelu_tanh(gate) * up
   void (*silu_mul)(float* gate, const float* up, std::int64_t n) noexcept;
   void (*gelu_tanh_mul)(float* gate, const float* up, std::int64_t n) noexcept;
-  // Rotates `heads` heads of head_dim in place; cos_sin: rope_dim/2 pairs (cos, sin) of this position.
-  // interleaved: pairs (0,1),(2,3).. ("norm", llama); else halves (i, i + rope_dim/2) ("neox").
+  // Rotates `heads` heads of head_dim in place; cos_sin: rope_dim/2 pairs (cos, sin) of this
+  // position. interleaved: pairs (0,1),(2,3).. ("norm", llama); else halves (i, i + rope_dim/2)
+  // ("neox").
   void (*rope)(float* x, std::int64_t heads, std::int64_t head_dim, std::int64_t rope_dim,
                const float* cos_sin, bool interleaved) noexcept;
   void (*f32_to_f16)(const float* x, std::int64_t n, std::uint16_t* out) noexcept;

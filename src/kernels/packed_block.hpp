@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row's view of a packed block, byte by byte: the scalar definition of the layout, used to
+// pack, to read rows back and by the scalar product. Included by baseline files only.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/half.hpp"
+#include "kernels/packed_layout.hpp"
+
+namespace spud::kernels {
+
+// Where byte `column` of `row` lies in its group, and the group.
+constexpr std::int64_t lane_of(std::int64_t row, std::int64_t column) {
+  return 4 * row + column % 4;
+}
+constexpr std::int64_t group_of(std::int64_t column) { return column / 4; }
+
+// Stores value `u` (as stored: before the table of the lut types). `quants` starts zeroed.
+template <Form F>
+inline void put_value(std::uint8_t* quants, std::int64_t row, std::int64_t column,
+                      std::uint8_t u) noexcept {
+  const std::int64_t g = group_of(column);
+  const std::int64_t lane = lane_of(row, column);
+  if constexpr (F.bits == 8) {
+    quants[64 * g + lane] = u;
+  } else if constexpr (F.bits >= 4) {
+    quants[64 * (g % 4) + lane] |= static_cast<std::uint8_t>((u & 15U) << (g < 4 ? 0 : 4));
+  } else {
+    quants[64 * (g / 4) + lane] |= static_cast<std::uint8_t>((u & 3U) << (2 * (g % 4)));
+  }
+  if constexpr (F.bits == 6) {
+    quants[256 + 64 * (g / 4) + lane] |= static_cast<std::uint8_t>((u >> 4) << (2 * (g % 4)));
+  }
+  if constexpr (F.bits == 5 || F.bits == 3) {
+    std::uint8_t* masks = quants + 64 * (F.bits - 1) + 8 * g;
+    masks[lane / 8] |= static_cast<std::uint8_t>((u >> (F.bits - 1)) << (lane % 8));
+  }
+}
+
+// The unsigned value u of w = scale * (u - offset) + min, table applied.
+template <Form F>
+inline std::uint8_t value_at(const std::uint8_t* quants, std::int64_t row,
+                             std::int64_t column) noexcept {
+  const std::int64_t g = group_of(column);
+  const std::int64_t lane = lane_of(row, column);
+  unsigned u = 0;
+  if constexpr (F.bits == 8) {
+    u = quants[64 * g + lane];
+  } else if constexpr (F.bits >= 4) {
+    u = (quants[64 * (g % 4) + lane] >> (g < 4 ? 0 : 4)) & 15U;
+  } else {
+    u = (quants[64 * (g / 4) + lane] >> (2 * (g % 4))) & 3U;
+  }
+  if constexpr (F.bits == 6) {
+    u |= ((quants[256 + 64 * (g / 4) + lane] >> (2 * (g % 4))) & 3U) << 4;
+  }
+  if constexpr (F.bits == 5 || F.bits == 3) {
+    const std::uint8_t* masks = quants + 64 * (F.bits - 1) + 8 * g;
+    u |= ((masks[lane / 8] >> (lane % 8)) & 1U) << (F.bits - 1);
+  }
+  if constexpr (F.lut) u = kIq4Values[u];
+  return static_cast<std::uint8_t>(u);
+}
+
+struct ScaleAndMin {
+  float scale;
+  float min;
+};
+
+inline float load_half(const std::uint8_t* at) noexcept {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, at, sizeof bits);
+  return half_to_float(bits);
+}
+
+// Scale and minimum of sub-block `sub` of `block`; `scales` is the panel's scale area.
+template <Form F>
+inline ScaleAndMin scale_at(const std::uint8_t* scales, std::int64_t row, std::int64_t block,
+                            std::int64_t sub) noexcept {
+  if constexpr (!F.super) {
+    const std::uint8_t* unit = scales + block * F.scale_unit_bytes();
+    return {load_half(unit + 2 * row), F.mins ? load_half(unit + 32 + 2 * row) : 0.0F};
+  } else {
+    constexpr std::int64_t kParts = F.mins ? 2 : 1;
+    const std::uint8_t* unit = scales + block / kSuperBlocks * F.scale_unit_bytes();
+    const std::uint8_t* subs =
+        unit + 32 * kParts + (block % kSuperBlocks * F.subs() + sub) * 16 * kParts;
+    const auto sc = static_cast<std::int8_t>(subs[row]);
+    const float scale = load_half(unit + 2 * row) * static_cast<float>(sc);
+    const float min =
+        F.mins ? load_half(unit + 32 + 2 * row) * static_cast<float>(subs[16 + row]) : 0.0F;
+    return {scale, min};
+  }
+}
+
+}  // namespace spud::kernels
