@@ -46,7 +46,7 @@ struct LinearLevels {
     return {sum4(wxq), sum4(wqq)};
   }
   std::uint8_t code(float scaled) const noexcept {
-    const float level = std::clamp(std::nearbyint(scaled), low, high);
+    const float level = round1(std::clamp(scaled, low, high));
     return static_cast<std::uint8_t>(static_cast<int>(level) + bias);
   }
   float level(std::uint8_t code) const noexcept {
@@ -55,8 +55,8 @@ struct LinearLevels {
 };
 
 // Nearest level of every whole number from -128 to 127; exact but at whole-number ties.
-constexpr std::array<std::int8_t, 256> make_iq4_table() {
-  std::array<std::int8_t, 256> table{};
+constexpr std::array<float, 256> make_iq4_table() {
+  std::array<float, 256> table{};
   for (int value = -128; value < 128; ++value) {
     int best = kIq4Levels[0];
     for (const int level : kIq4Levels) {
@@ -64,7 +64,7 @@ constexpr std::array<std::int8_t, 256> make_iq4_table() {
       const int so_far = best > value ? best - value : value - best;
       if (near < so_far) best = level;
     }
-    table[static_cast<std::size_t>(value + 128)] = static_cast<std::int8_t>(best);
+    table[static_cast<std::size_t>(value + 128)] = static_cast<float>(best);
   }
   return table;
 }
@@ -76,11 +76,10 @@ struct Iq4Levels {
     Vec4 wqq = all4(0);
     for (std::size_t i = 0; i < kBlock; i += 4) {
       const Vec4 value = load4(x + i);
-      const Vec4 rounded = clamp4(value * all4(inverse), all4(-128), all4(127)) + all4(128.5F);
-      Vec4 level;
-      for (int j = 0; j < 4; ++j) {
-        level[j] = static_cast<float>(kIq4Table[static_cast<std::uint8_t>(rounded[j])]);
-      }
+      const Vec4 shifted = clamp4(value * all4(inverse), all4(-128), all4(127)) + all4(128.5F);
+      const IntVec4 at = to_int4(shifted);
+      const float* table = kIq4Table.data();
+      const Vec4 level = {table[at[0]], table[at[1]], table[at[2]], table[at[3]]};
       const Vec4 weighted = load4(weights + i) * level;
       wxq += weighted * value;
       wqq += weighted * level;
@@ -194,7 +193,7 @@ Block search_block(DType type, const float* x, const float* weights) noexcept {
       return search(LinearLevels{-16, 15, 16}, Grid{12.5F, 20, 0.375F, true}, reference, x,
                     weights);
     case DType::kIQ4_NL:
-      return search(Iq4Levels{}, Grid{92, 176, 4, true}, reference, x, weights);
+      return search(Iq4Levels{}, Grid{92, 176, 6, true}, reference, x, weights);
     default:
       return search_affine_block(type == DType::kQ4_1 ? 15 : 31, x, weights);
   }

@@ -75,7 +75,7 @@ Block assign_codes(const float* x, Line line, int max_code) {
   const float inverse = line.scale != 0 ? 1.0F / line.scale : 0.0F;
   const auto limit = static_cast<float>(max_code);
   for (std::size_t i = 0; i < kBlock; ++i) {
-    const float code = std::nearbyint(std::clamp((x[i] - line.offset) * inverse, 0.0F, limit));
+    const float code = round1(std::clamp((x[i] - line.offset) * inverse, 0.0F, limit));
     block.codes[i] = static_cast<std::uint8_t>(code);
   }
   return block;
