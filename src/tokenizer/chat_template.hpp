@@ -15,13 +15,13 @@
 namespace spud::tokenizer {
 
 struct ChatTemplateInput {
-  boost::json::value messages;          // array of {role, content, ...}
-  boost::json::value tools;             // array or null
+  boost::json::value messages;  // array of {role, content, ...}
+  boost::json::value tools;     // array or null
   bool add_generation_prompt = true;
-  std::string bos_token;                // text of BOS and EOS, "" when there is none
+  std::string bos_token;  // text of BOS and EOS, "" when there is none
   std::string eos_token;
-  boost::json::object extra;            // further variables (chat_template_kwargs)
-  std::int64_t now_unix_seconds = 0;    // for strftime_now (UTC)
+  boost::json::object extra;          // further variables (chat_template_kwargs)
+  std::int64_t now_unix_seconds = 0;  // for strftime_now (UTC)
 };
 
 struct ChatTemplateLimits {
