@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/internal/connection.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/read.hpp>
+#include <ctime>
+
+#include "telemetry/log.hpp"
+
+namespace spud::http::internal {
+
+namespace asio = boost::asio;
+namespace beast_http = boost::beast::http;
+using boost::system::error_code;
+
+namespace {
+
+constexpr std::size_t kReadPiece = 8 << 10;
+constexpr std::size_t kWritePiece = 64 << 10;
+// Pipelined bytes kept while an answer is being made; beyond that the kernel's buffer holds them
+// back, and a client that leaves is noticed when writing to it fails.
+constexpr std::size_t kMaxPipelined = 64 << 10;
+// How much and how long unread input is swallowed before closing, so that the client gets to read
+// the answer instead of a reset.
+constexpr std::size_t kMaxLingerBytes = 1 << 20;
+constexpr std::chrono::milliseconds kMaxLinger{1000};
+
+std::string http_date() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[40];
+  const std::size_t size = std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+  return std::string(text, size);
+}
+
+// A header value must not be able to end its line, whoever made it.
+void append_header(std::string& head, std::string_view name, std::string_view value) {
+  head += name;
+  head += ": ";
+  for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7F) head += c;
+  }
+  head += "\r\n";
+}
+
+}  // namespace
+
+Connection::Connection(asio::ip::tcp::socket socket, ServerState& server)
+    : socket_(std::move(socket)),
+      server_(server),
+      buffer_(server.options.max_header_bytes + kMaxPipelined),
+      timer_(socket_.get_executor()),
+      watch_ended_(socket_.get_executor(), asio::steady_timer::time_point::max()) {
+  error_code ignored;
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  const auto endpoint = socket_.remote_endpoint(ignored);
+  if (!ignored) request_.remote_address = endpoint.address().to_string(ignored);
+}
+
+Connection::~Connection() { release_body_bytes(); }
+
+void Connection::close() noexcept {
+  disarm();
+  error_code ignored;
+  socket_.close(ignored);
+}
+
+void Connection::stop() noexcept {
+  keep_alive_ = false;
+  if (phase_ == Phase::kIdle) close();
+}
+
+void Connection::arm(std::chrono::milliseconds after, OnTimeout action) {
+  timed_out_ = false;
+  const std::uint64_t round = ++timer_round_;
+  timer_.expires_after(after);
+  timer_.async_wait([weak = weak_from_this(), round, action](error_code error) {
+    const auto self = weak.lock();
+    if (error || self == nullptr || self->timer_round_ != round) return;
+    self->timed_out_ = true;
+    error_code ignored;
+    if (action == OnTimeout::kClose) {
+      self->socket_.close(ignored);
+    } else {
+      self->socket_.cancel(ignored);
+    }
+  });
+}
+
+void Connection::disarm() noexcept {
+  ++timer_round_;
+  timer_.cancel();
+}
+
+asio::awaitable<void> Connection::run() {
+  while (true) {
+    phase_ = Phase::kIdle;
+    const bool has_input = co_await wait_for_first_byte();
+    if (!has_input) break;
+    phase_ = Phase::kReading;
+    const bool has_request = co_await read_request();
+    if (!has_request) break;
+    phase_ = Phase::kHandling;
+    co_await run_handler();
+    release_body_bytes();
+    if (!keep_alive_ || server_.stopping || gone_ || !socket_.is_open()) break;
+    if (buffer_.size() == 0) buffer_.shrink_to_fit();  // an idle connection costs little
+  }
+  if (socket_.is_open() && !gone_) co_await linger();
+  close();
+}
+
+asio::awaitable<bool> Connection::wait_for_first_byte() {
+  if (buffer_.size() > 0) co_return true;
+  arm(server_.options.idle_timeout, OnTimeout::kClose);
+  error_code error;
+  const std::size_t size = co_await socket_.async_read_some(
+      buffer_.prepare(kReadPiece), asio::redirect_error(asio::use_awaitable, error));
+  disarm();
+  if (error) {
+    gone_ = true;
+    co_return false;
+  }
+  buffer_.commit(size);
+  co_return true;
+}
+
+asio::awaitable<bool> Connection::read_request() {
+  const ServerOptions& options = server_.options;
+  std::string remote = std::move(request_.remote_address);
+  request_ = Request{.remote_address = std::move(remote)};
+  status_ = 0;
+  streaming_ = false;
+  on_gone_ = nullptr;
+
+  Parser parser;
+  parser.header_limit(static_cast<std::uint32_t>(options.max_header_bytes));
+  parser.body_limit(options.max_body_bytes);
+  arm(options.header_timeout, OnTimeout::kCancelRead);
+  error_code error;
+  co_await beast_http::async_read_header(socket_, buffer_, parser,
+                                         asio::redirect_error(asio::use_awaitable, error));
+  disarm();
+  if (error) {
+    co_await answer_failed_read(error);
+    co_return false;
+  }
+  const std::string complaint = check_head(parser);
+  if (!complaint.empty()) {
+    co_await answer_error(400, complaint);
+    co_return false;
+  }
+  const auto expect = request_.headers.find("Expect");
+  if (expect && !http_1_0_) {
+    if (!equal_ignoring_case(*expect, "100-continue")) {
+      co_await answer_error(417, fmt::format("cannot meet the expectation '{}'", *expect));
+      co_return false;
+    }
+    const Result<void> sent = co_await send_piece("HTTP/1.1 100 Continue\r\n\r\n");
+    if (!sent) co_return false;
+  }
+  const bool has_body = co_await read_body(parser);
+  if (!has_body) co_return false;
+  keep_alive_ = keep_alive_ && parser.keep_alive();
+  co_return true;
+}
+
+// Fills in request_; returns what is wrong with it, "" when nothing is.
+std::string Connection::check_head(const Parser& parser) {
+  const auto& message = parser.get();
+  http_1_0_ = message.version() == 10;
+  request_.method = std::string(message.method_string());
+  std::optional<Target> target = parse_target(std::string_view(message.target()));
+  if (!target && !(request_.method == "OPTIONS" && message.target() == "*")) {
+    return "the request target is not a path";
+  }
+  request_.path = target ? std::move(target->path) : "*";
+  request_.query = target ? std::move(target->query) : "";
+  std::size_t num_hosts = 0;
+  for (const auto& field : message) {
+    request_.headers.add(field.name_string(), field.value());
+    if (field.name() == beast_http::field::host) ++num_hosts;
+  }
+  if (num_hosts > 1 || (num_hosts == 0 && !http_1_0_)) {
+    return "an HTTP/1.1 request must have exactly one Host header";
+  }
+  return "";
+}
+
+asio::awaitable<bool> Connection::read_body(Parser& parser) {
+  if (parser.is_done()) co_return true;
+  arm(server_.options.body_timeout, OnTimeout::kCancelRead);
+  std::array<char, kReadPiece> piece;
+  while (!parser.is_done()) {
+    auto& body = parser.get().body();
+    body.data = piece.data();
+    body.size = piece.size();
+    error_code error;
+    co_await beast_http::async_read_some(socket_, buffer_, parser,
+                                         asio::redirect_error(asio::use_awaitable, error));
+    if (error == beast_http::error::need_buffer) error = {};
+    if (error) {
+      disarm();
+      co_await answer_failed_read(error);
+      co_return false;
+    }
+    const std::size_t received = piece.size() - body.size;
+    if (!reserve_body_bytes(received)) {
+      disarm();
+      co_await answer_error(503, "too many request bytes are in flight; try again later");
+      co_return false;
+    }
+    request_.body.append(piece.data(), received);
+  }
+  disarm();
+  co_return true;
+}
+
+asio::awaitable<void> Connection::answer_failed_read(error_code error) {
+  const ServerOptions& options = server_.options;
+  if (timed_out_) {
+    co_await answer_error(408, "the request took too long to arrive");
+  } else if (error == beast_http::error::end_of_stream ||
+             error == beast_http::error::partial_message || error == asio::error::eof) {
+    gone_ = true;
+  } else if (error == beast_http::error::header_limit ||
+             error == beast_http::error::buffer_overflow) {
+    co_await answer_error(
+        431, fmt::format("the request's headers exceed {} bytes", options.max_header_bytes));
+  } else if (error == beast_http::error::body_limit) {
+    co_await answer_error(
+        413, fmt::format("the request's body exceeds {} bytes", options.max_body_bytes));
+  } else if (error.category() ==
+             beast_http::make_error_code(beast_http::error::bad_method).category()) {
+    co_await answer_error(400, fmt::format("malformed HTTP request: {}", error.message()));
+  } else {
+    gone_ = true;
+  }
+}
+
+asio::awaitable<void> Connection::answer_error(int status, std::string message) {
+  keep_alive_ = false;
+  Response response{.status = status};
+  if (status == 503) response.headers.add("Retry-After", "1");
+  response.body =
+      server_.options.error_body ? server_.options.error_body(status, message) : message + "\n";
+  const Result<void> ignored = co_await respond(std::move(response));
+  static_cast<void>(ignored);
+}
+
+asio::awaitable<void> Connection::run_handler() {
+  bool failed = false;
+  try {
+    co_await server_.handler(*this);
+  } catch (const boost::system::system_error& error) {
+    if (error.code() == asio::error::operation_aborted) throw;  // the server cancels us
+    failed = true;
+    SPUD_LOG(error, "request handler threw", {"path", request_.path}, {"what", error.what()});
+  } catch (const std::exception& error) {
+    failed = true;
+    SPUD_LOG(error, "request handler threw", {"path", request_.path}, {"what", error.what()});
+  }
+  on_gone_ = nullptr;
+  co_await stop_watch();
+  if (!started() && !gone_) {
+    if (!failed) SPUD_LOG(error, "request handler gave no answer", {"path", request_.path});
+    co_await answer_error(500, "internal error");
+  } else if (failed || streaming_) {
+    // A stream that was not finished must not look complete: no last chunk, just the end.
+    keep_alive_ = false;
+  }
+}
+
+asio::awaitable<void> Connection::linger() {
+  error_code error;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, error);
+  if (error) co_return;
+  arm(kMaxLinger, OnTimeout::kClose);
+  std::array<char, 1024> sink;
+  std::size_t swallowed = 0;
+  while (swallowed < kMaxLingerBytes) {
+    swallowed += co_await socket_.async_read_some(asio::buffer(sink),
+                                                  asio::redirect_error(asio::use_awaitable, error));
+    if (error) break;
+  }
+  disarm();
+}
+
+std::string Connection::make_head(const Response& response,
+                                  std::optional<std::size_t> content_length) {
+  std::string head =
+      fmt::format("HTTP/1.1 {} {}\r\n", response.status, reason_phrase(response.status));
+  append_header(head, "Server", server_.options.server_name);
+  append_header(head, "Date", http_date());
+  if (!response.content_type.empty() && response.status != 204) {
+    append_header(head, "Content-Type", response.content_type);
+  }
+  if (content_length && response.status != 204) {
+    append_header(head, "Content-Length", fmt::format("{}", *content_length));
+  } else if (!content_length && !http_1_0_) {
+    append_header(head, "Transfer-Encoding", "chunked");
+  }
+  for (const auto& [name, value] : response.headers.entries()) append_header(head, name, value);
+  append_header(head, "Connection", keep_alive_ && !server_.stopping ? "keep-alive" : "close");
+  head += "\r\n";
+  return head;
+}
+
+asio::awaitable<Result<void>> Connection::respond(Response response) {
+  status_ = response.status;
+  std::string head = make_head(response, response.body.size());
+  const bool no_body = request_.method == "HEAD" || response.status == 204;
+  const std::string_view body = no_body ? std::string_view() : std::string_view(response.body);
+  co_return co_await send(std::move(head), body);
+}
+
+asio::awaitable<Result<void>> Connection::begin_stream(Response head) {
+  status_ = head.status;
+  streaming_ = true;
+  if (http_1_0_) keep_alive_ = false;  // the end of the stream is the end of the connection
+  held_head_ = make_head(head, std::nullopt);
+  co_return Result<void>();
+}
+
+asio::awaitable<Result<void>> Connection::write(std::string bytes) {
+  if (bytes.empty()) co_return Result<void>();
+  std::string framed = std::exchange(held_head_, {});
+  if (http_1_0_) {
+    framed += bytes;
+  } else {
+    fmt::format_to(std::back_inserter(framed), "{:x}\r\n{}\r\n", bytes.size(), bytes);
+  }
+  co_return co_await send(std::move(framed), {});
+}
+
+asio::awaitable<Result<void>> Connection::finish_stream() {
+  streaming_ = false;
+  std::string last = std::exchange(held_head_, {});
+  if (!http_1_0_) last += "0\r\n\r\n";
+  if (last.empty()) co_return Result<void>();
+  co_return co_await send(std::move(last), {});
+}
+
+asio::awaitable<Result<void>> Connection::send(std::string head, std::string_view body) {
+  if (body.size() <= kWritePiece) {
+    head += body;  // one packet instead of two
+    body = {};
+  }
+  for (std::string_view rest : {std::string_view(head), body}) {
+    while (!rest.empty()) {
+      const std::size_t size = std::min(rest.size(), kWritePiece);
+      const Result<void> sent = co_await send_piece(rest.substr(0, size));
+      if (!sent) co_return sent;
+      rest.remove_prefix(size);
+    }
+  }
+  co_return Result<void>();
+}
+
+asio::awaitable<Result<void>> Connection::send_piece(std::string_view bytes) {
+  if (gone_ || !socket_.is_open()) {
+    co_return fail(ErrorCode::kCancelled, "the client is gone");
+  }
+  arm(server_.options.write_timeout, OnTimeout::kClose);
+  error_code error;
+  co_await asio::async_write(socket_, asio::buffer(bytes.data(), bytes.size()),
+                             asio::redirect_error(asio::use_awaitable, error));
+  disarm();
+  if (!error) co_return Result<void>();
+  gone_ = true;
+  if (timed_out_) {
+    co_return fail(ErrorCode::kDeadlineExceeded, "the client reads its answer too slowly");
+  }
+  co_return fail(ErrorCode::kCancelled, "the client is gone");
+}
+
+void Connection::watch_client(std::function<void()> on_gone) {
+  on_gone_ = std::move(on_gone);
+  stop_watching_ = false;
+  if (gone_) {
+    notice_gone();
+  } else if (!watching_) {
+    watch_more();
+  }
+}
+
+void Connection::watch_more() {
+  if (buffer_.size() >= kMaxPipelined) return;
+  watching_ = true;
+  socket_.async_read_some(buffer_.prepare(1024),
+                          [self = shared_from_this()](error_code error, std::size_t size) {
+                            self->watching_ = false;
+                            self->buffer_.commit(size);
+                            if (self->stop_watching_) {
+                              if (error && error != asio::error::operation_aborted)
+                                self->gone_ = true;
+                              self->watch_ended_.cancel();
+                            } else if (error) {
+                              self->notice_gone();
+                            } else {
+                              self->watch_more();
+                            }
+                          });
+}
+
+void Connection::notice_gone() {
+  gone_ = true;
+  const auto on_gone = std::exchange(on_gone_, nullptr);
+  if (on_gone) on_gone();
+}
+
+asio::awaitable<void> Connection::stop_watch() {
+  if (!watching_) co_return;
+  stop_watching_ = true;
+  error_code ignored;
+  socket_.cancel(ignored);
+  while (watching_) {
+    co_await watch_ended_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+}
+
+bool Connection::reserve_body_bytes(std::size_t count) noexcept {
+  if (count > server_.options.max_total_body_bytes - server_.body_bytes_in_use) return false;
+  server_.body_bytes_in_use += count;
+  reserved_body_bytes_ += count;
+  return true;
+}
+
+void Connection::release_body_bytes() noexcept {
+  server_.body_bytes_in_use -= std::exchange(reserved_body_bytes_, 0);
+}
+
+}  // namespace spud::http::internal
