@@ -66,10 +66,8 @@ void Decoder::finish_keys(Context& context, std::int64_t layer, const AttentionI
 
     const std::int64_t position = ws.row_position[static_cast<std::size_t>(row)];
     const auto page = static_cast<std::size_t>(position / kernels::kPageTokens);
-    std::uint16_t* block = context.cache.block(slice.pages->pages[page], layer, item.kv_head);
-    std::uint16_t* keys = block + position % kernels::kPageTokens * h.head_dim;
-    kernels_.f32_to_f16(key, h.head_dim, keys);
-    kernels_.f32_to_f16(value, h.head_dim, keys + kernels::kPageTokens * h.head_dim);
+    kernels_.store_kv(key, value, h.head_dim, position % kernels::kPageTokens,
+                      context.cache.block(slice.pages->pages[page], layer, item.kv_head));
   }
 }
 
