@@ -5,6 +5,7 @@
 #include "base/registry.hpp"
 #include "spud/commands/config.hpp"
 #include "spud/commands/fetch.hpp"
+#include "spud/commands/inspect.hpp"
 
 namespace spud::app {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 constexpr auto kCommands = make_registry<Command>({
     kConfigCommand,
     kFetchCommand,
+    kInspectCommand,
 });
 
 }  // namespace
