@@ -32,7 +32,11 @@ bool cpu_has_avx512() noexcept {
 
 KernelTable with_avx2(KernelTable table) noexcept { return table; }
 
-KernelTable with_avx512(KernelTable table) noexcept { return table; }
+KernelTable with_avx512(KernelTable table) noexcept {
+  table = with_avx512_matmul(table);
+  table.isa = Isa::kAvx512;
+  return table;
+}
 
 Isa detect_isa() noexcept {
   if (cpu_has_avx512()) return Isa::kAvx512;

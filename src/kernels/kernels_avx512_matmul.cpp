@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with AVX-512 VNNI. The layout (packed_layout.hpp) puts 16 weight rows in the lanes, so
+// one vpdpbusd takes a register of weights and one broadcast of 4 activation bytes, straight from
+// memory; no lane is ever summed with another. Per block of 32 columns and activation row:
+//
+//   i = -offset * sum(a)                              (prepared)
+//   i += u[g] . a[g]              8 times vpdpbusd
+//   out = fma(float(i), w_scale * a_scale, out)       [out = fma(w_min, a_scaled_sum, out)]
+//
+// 8 of 10 multiply-port instructions do integer work. The order of the float operations is that of
+// the blocks for every path below, so a row's bits do not depend on m:
+//   m <= kDirectRows  unpacks in registers: the weights are read once, at memory speed
+//   more rows         unpacks a chunk of one panel to the first-level cache and multiplies it with
+//                     tiles of up to kTileRows rows: unpacking is paid once for all of them
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/isa_files.hpp"
+#include "kernels/packed_layout.hpp"
+#include "kernels/packing.hpp"
+
+namespace spud::kernels {
+namespace {
+
+constexpr int kDirectRows = 4;
+constexpr int kTileRows = 12;
+constexpr std::int64_t kChunkBlocks = 48;  // 24 kB of bytes: 1536 columns in one go
+
+inline __m512i load(const void* at) { return _mm512_loadu_si512(at); }
+
+inline __m512i broadcast4(const std::int8_t* at) {
+  std::int32_t four = 0;
+  __builtin_memcpy(&four, at, 4);
+  return _mm512_set1_epi32(four);
+}
+
+inline __m512 load_f16(const std::uint8_t* at) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+}
+
+// The 8 groups of a block as unsigned bytes.
+template <Form F>
+inline void load_block(const std::uint8_t* q, __m512i (&w)[8]) {
+  if constexpr (F.bits == 8) {
+    for (int g = 0; g < 8; ++g) w[g] = load(q + 64 * g);
+    return;
+  }
+  if constexpr (F.bits >= 4) {
+    const __m512i low = _mm512_set1_epi8(15);
+    for (int i = 0; i < 4; ++i) {
+      const __m512i two = load(q + 64 * i);
+      w[i] = _mm512_and_si512(two, low);
+      w[i + 4] = _mm512_and_si512(_mm512_srli_epi16(two, 4), low);
+    }
+  } else {
+    const __m512i low = _mm512_set1_epi8(3);
+    for (int h = 0; h < 2; ++h) {
+      const __m512i four = load(q + 64 * h);
+      w[4 * h] = _mm512_and_si512(four, low);
+      w[4 * h + 1] = _mm512_and_si512(_mm512_srli_epi16(four, 2), low);
+      w[4 * h + 2] = _mm512_and_si512(_mm512_srli_epi16(four, 4), low);
+      w[4 * h + 3] = _mm512_and_si512(_mm512_srli_epi16(four, 6), low);
+    }
+  }
+  if constexpr (F.bits == 6) {
+    const __m512i high = _mm512_set1_epi8(0x30);
+    for (int h = 0; h < 2; ++h) {
+      const __m512i four = load(q + 256 + 64 * h);
+      __m512i* to = w + 4 * h;
+      to[0] = _mm512_or_si512(to[0], _mm512_and_si512(_mm512_slli_epi16(four, 4), high));
+      to[1] = _mm512_or_si512(to[1], _mm512_and_si512(_mm512_slli_epi16(four, 2), high));
+      to[2] = _mm512_or_si512(to[2], _mm512_and_si512(four, high));
+      to[3] = _mm512_or_si512(to[3], _mm512_and_si512(_mm512_srli_epi16(four, 2), high));
+    }
+  }
+  if constexpr (F.bits == 5 || F.bits == 3) {
+    const __m512i top = _mm512_set1_epi8(F.bits == 5 ? 16 : 4);
+    for (int g = 0; g < 8; ++g) {
+      std::uint64_t mask = 0;
+      __builtin_memcpy(&mask, q + 64 * (F.bits - 1) + 8 * g, 8);
+      w[g] = _mm512_mask_add_epi8(w[g], mask, w[g], top);
+    }
+  }
+  if constexpr (F.lut) {
+    const __m512i table =
+        _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kIq4Values)));
+    for (int g = 0; g < 8; ++g) w[g] = _mm512_shuffle_epi8(table, w[g]);
+  }
+}
+
+struct Scales {
+  __m512 scale;
+  __m512 min;
+};
+
+// Scale (and minimum) of the 16 rows in sub-block `sub` of `block`.
+template <Form F>
+inline Scales load_scales(const std::uint8_t* scales, std::int64_t block, std::int64_t sub) {
+  if constexpr (!F.super) {
+    const std::uint8_t* unit = scales + block * F.scale_unit_bytes();
+    if constexpr (F.mins) return {load_f16(unit), load_f16(unit + 32)};
+    return {load_f16(unit), _mm512_setzero_ps()};
+  } else {
+    constexpr std::int64_t kParts = F.mins ? 2 : 1;
+    const std::uint8_t* unit = scales + block / kSuperBlocks * F.scale_unit_bytes();
+    const std::uint8_t* subs =
+        unit + 32 * kParts + (block % kSuperBlocks * F.subs() + sub) * 16 * kParts;
+    const auto bytes = [](const std::uint8_t* at) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    };
+    const __m512 sc = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes(subs)));
+    Scales out{_mm512_mul_ps(load_f16(unit), sc), _mm512_setzero_ps()};
+    if constexpr (F.mins) {
+      const __m512 m = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes(subs + 16)));
+      out.min = _mm512_mul_ps(load_f16(unit + 32), m);
+    }
+    return out;
+  }
+}
+
+// One prepared activation row.
+struct Row {
+  const std::int8_t* q;
+  const float* scale;
+  const float* sums;  // scaled sums, of the type's sub-blocks
+  const std::int32_t* offset_sums;
+};
+
+template <bool kSub16>
+inline Row row_at(const void* rows, std::int64_t k, std::int64_t r) {
+  const Int8Row layout = int8_row(k);
+  const auto* base = static_cast<const std::uint8_t*>(rows) + r * layout.bytes();
+  const auto sums = kSub16 ? layout.scaled_sum16_at() : layout.scaled_sum_at();
+  const auto offsets = kSub16 ? layout.offset_sum16_at() : layout.offset_sum_at();
+  return {reinterpret_cast<const std::int8_t*>(base),
+          reinterpret_cast<const float*>(base + layout.scale_at()),
+          reinterpret_cast<const float*>(base + sums),
+          reinterpret_cast<const std::int32_t*>(base + offsets)};
+}
+
+// Adds one block's product with one row. `shift` turns -128 * sum into -offset * sum.
+template <bool kSub16, bool kMins>
+inline __m512 add_block(const __m512i (&w)[8], const Scales* scales, const Row& row,
+                        std::int64_t block, __m128i shift, __m512 acc) {
+  constexpr int kSubs = kSub16 ? 2 : 1;
+  const std::int8_t* q = row.q + block * kBlock;
+  for (int s = 0; s < kSubs; ++s) {
+    __m512i sum = _mm512_setzero_si512();
+    if constexpr (!kMins) {
+      sum = _mm512_sra_epi32(_mm512_set1_epi32(row.offset_sums[block * kSubs + s]), shift);
+    }
+    for (int g = s * 8 / kSubs; g < (s + 1) * 8 / kSubs; ++g) {
+      sum = _mm512_dpbusd_epi32(sum, w[g], broadcast4(q + 4 * g));
+    }
+    const __m512 scale = _mm512_mul_ps(scales[s].scale, _mm512_set1_ps(row.scale[block]));
+    acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, acc);
+    if constexpr (kMins) {
+      acc = _mm512_fmadd_ps(scales[s].min, _mm512_set1_ps(row.sums[block * kSubs + s]), acc);
+    }
+  }
+  return acc;
+}
+
+template <Form F>
+inline __m128i offset_shift() {
+  return _mm_cvtsi32_si128(7 - log2_of(F.offset));
+}
+
+inline __mmask16 lanes_of(const MatmulArgs& args, std::int64_t n) {
+  const std::int64_t rows = args.n_total - n;
+  return static_cast<__mmask16>(rows >= kPanelRows ? 0xFFFF : (1 << rows) - 1);
+}
+
+// A whole panel with few rows, unpacked in registers.
+template <Form F, int M>
+void direct_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int64_t n) {
+  constexpr bool kSub16 = F.sub == 16;
+  const std::int64_t blocks = args.k / kBlock;
+  const std::uint8_t* scale_area = panel + blocks * F.quant_bytes();
+  const __m128i shift = offset_shift<F>();
+  Row rows[M];
+  __m512 acc[M];
+  for (int r = 0; r < M; ++r) {
+    rows[r] = row_at<kSub16>(args.activations, args.k, r);
+    acc[r] = _mm512_setzero_ps();
+  }
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::uint8_t* q = panel + block * F.quant_bytes();
+    __m512i w[8];
+    load_block<F>(q, w);
+    Scales scales[F.subs()];
+    for (int s = 0; s < F.subs(); ++s) scales[s] = load_scales<F>(scale_area, block, s);
+    for (int r = 0; r < M; ++r) {
+      acc[r] = add_block<kSub16, F.mins>(w, scales, rows[r], block, shift, acc[r]);
+    }
+  }
+  const __mmask16 lanes = lanes_of(args, n);
+  for (int r = 0; r < M; ++r) {
+    _mm512_mask_storeu_ps(args.out + r * args.out_stride + n, lanes, acc[r]);
+  }
+}
+
+// Up to kChunkBlocks blocks of one panel, ready for tiles: bytes, and scales as floats.
+struct Chunk {
+  const std::uint8_t* w;  // 512 bytes a block
+  const Scales* scales;   // subs() a block
+  std::int64_t first;     // block
+  std::int64_t blocks;
+};
+
+// M rows against a chunk. Partial sums between chunks live in `out`: storing a float and loading it
+// again changes nothing.
+template <bool kSub16, bool kMins, int M>
+void tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, std::int64_t n,
+          __m128i shift) {
+  constexpr int kSubs = kSub16 ? 2 : 1;
+  const __mmask16 lanes = lanes_of(args, n);
+  Row rows[M];
+  __m512 acc[M];
+  float* out = args.out + first_row * args.out_stride + n;
+  for (int r = 0; r < M; ++r) {
+    rows[r] = row_at<kSub16>(args.activations, args.k, first_row + r);
+    acc[r] = chunk.first == 0 ? _mm512_setzero_ps()
+                              : _mm512_maskz_loadu_ps(lanes, out + r * args.out_stride);
+  }
+  for (std::int64_t b = 0; b < chunk.blocks; ++b) {
+    __m512i w[8];
+    for (int g = 0; g < 8; ++g) w[g] = load(chunk.w + 512 * b + 64 * g);
+#pragma GCC unroll 16
+    for (int r = 0; r < M; ++r) {
+      acc[r] = add_block<kSub16, kMins>(w, chunk.scales + b * kSubs, rows[r], chunk.first + b,
+                                        shift, acc[r]);
+    }
+  }
+  for (int r = 0; r < M; ++r) {
+    _mm512_mask_storeu_ps(out + r * args.out_stride, lanes, acc[r]);
+  }
+}
+
+// The last rows, fewer than kTileRows: one tile of exactly that height.
+template <bool kSub16, bool kMins, int M>
+void last_tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, std::int64_t n,
+               __m128i shift) {
+  if constexpr (M > 0) {
+    if (args.m - first_row == M) return tile<kSub16, kMins, M>(args, chunk, first_row, n, shift);
+    last_tile<kSub16, kMins, M - 1>(args, chunk, first_row, n, shift);
+  }
+}
+
+template <bool kSub16, bool kMins>
+void chunk_rows(const MatmulArgs& args, const Chunk& chunk, std::int64_t n, __m128i shift) {
+  std::int64_t row = 0;
+  for (; row + kTileRows <= args.m; row += kTileRows) {
+    tile<kSub16, kMins, kTileRows>(args, chunk, row, n, shift);
+  }
+  last_tile<kSub16, kMins, kTileRows - 1>(args, chunk, row, n, shift);
+}
+
+template <Form F>
+void chunked_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int64_t n) {
+  const std::int64_t blocks = args.k / kBlock;
+  const std::uint8_t* scale_area = panel + blocks * F.quant_bytes();
+  alignas(64) std::uint8_t bytes[F.bits == 8 ? 64 : kChunkBlocks * 512];
+  alignas(64) Scales scales[kChunkBlocks * F.subs()];
+  for (std::int64_t first = 0; first < blocks; first += kChunkBlocks) {
+    const std::int64_t count = blocks - first < kChunkBlocks ? blocks - first : kChunkBlocks;
+    const std::uint8_t* quants = panel + first * F.quant_bytes();
+    for (std::int64_t b = 0; b < count; ++b) {
+      for (int s = 0; s < F.subs(); ++s) {
+        scales[b * F.subs() + s] = load_scales<F>(scale_area, first + b, s);
+      }
+      if constexpr (F.bits != 8) {
+        __m512i w[8];
+        load_block<F>(quants + b * F.quant_bytes(), w);
+        for (int g = 0; g < 8; ++g) _mm512_store_si512(bytes + 512 * b + 64 * g, w[g]);
+      }
+    }
+    const Chunk chunk{F.bits == 8 ? quants : bytes, scales, first, count};
+    chunk_rows<F.sub == 16, F.mins>(args, chunk, n, offset_shift<F>());
+  }
+}
+
+// ---- Plain numbers: float activations, one fused multiply-add per column in order of columns.
+
+template <Plain P>
+inline __m512 load_plain(const std::uint8_t* at) {
+  if constexpr (P == Plain::kF32) return _mm512_loadu_ps(at);
+  if constexpr (P == Plain::kF16) return load_f16(at);
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+// M rows x kPanels panels. Sums of one output are a chain; the tile has enough of them in flight.
+template <Plain P, int M, int kPanels>
+void plain_tile(const MatmulArgs& args, std::int64_t first_row, std::int64_t n) {
+  constexpr std::int64_t kStep = kPanelRows * plain_bytes(P);
+  const std::int64_t panel_bytes = args.k * kStep;
+  const auto* panel = static_cast<const std::uint8_t*>(args.packed) + n / kPanelRows * panel_bytes;
+  const std::int64_t x_stride = f32_row_bytes(args.k) / 4;
+  const float* x = static_cast<const float*>(args.activations) + first_row * x_stride;
+  __m512 acc[M][kPanels];
+  for (int r = 0; r < M; ++r) {
+    for (int p = 0; p < kPanels; ++p) acc[r][p] = _mm512_setzero_ps();
+  }
+  for (std::int64_t i = 0; i < args.k; ++i) {
+    __m512 w[kPanels];
+    for (int p = 0; p < kPanels; ++p) {
+      w[p] = load_plain<P>(panel + p * panel_bytes + i * kStep);
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < M; ++r) {
+      const __m512 a = _mm512_set1_ps(x[r * x_stride + i]);
+      for (int p = 0; p < kPanels; ++p) acc[r][p] = _mm512_fmadd_ps(a, w[p], acc[r][p]);
+    }
+  }
+  for (int r = 0; r < M; ++r) {
+    float* out = args.out + (first_row + r) * args.out_stride + n;
+    for (int p = 0; p < kPanels; ++p) {
+      _mm512_mask_storeu_ps(out + p * kPanelRows, lanes_of(args, n + p * kPanelRows), acc[r][p]);
+    }
+  }
+}
+
+template <Plain P, int M, int kPanels>
+void plain_last_rows(const MatmulArgs& args, std::int64_t row, std::int64_t n) {
+  if constexpr (M > 0) {
+    if (args.m - row == M) return plain_tile<P, M, kPanels>(args, row, n);
+    plain_last_rows<P, M - 1, kPanels>(args, row, n);
+  }
+}
+
+template <Plain P, int kPanels>
+void plain_rows(const MatmulArgs& args, std::int64_t n) {
+  constexpr int kRows = kPanels == 1 ? 12 : 24 / kPanels;
+  std::int64_t row = 0;
+  for (; row + kRows <= args.m; row += kRows) plain_tile<P, kRows, kPanels>(args, row, n);
+  plain_last_rows<P, kRows - 1, kPanels>(args, row, n);
+}
+
+struct Avx512 {
+  template <Form F>
+  static void matmul(const MatmulArgs& args) noexcept {
+    const std::int64_t panel_bytes = F.panel_bytes(args.k / kBlock);
+    const auto* panel =
+        static_cast<const std::uint8_t*>(args.packed) + args.n_begin / kPanelRows * panel_bytes;
+    for (std::int64_t n = args.n_begin; n < args.n_end; n += kPanelRows, panel += panel_bytes) {
+      switch (args.m) {
+        case 1:
+          direct_panel<F, 1>(args, panel, n);
+          break;
+        case 2:
+          direct_panel<F, 2>(args, panel, n);
+          break;
+        case 3:
+          direct_panel<F, 3>(args, panel, n);
+          break;
+        case kDirectRows:
+          direct_panel<F, kDirectRows>(args, panel, n);
+          break;
+        default:
+          chunked_panel<F>(args, panel, n);
+      }
+    }
+  }
+
+  template <Plain P>
+  static void matmul_plain(const MatmulArgs& args) noexcept {
+    std::int64_t n = args.n_begin;
+    // Few rows: four panels side by side keep enough sums in flight. Many: two reuse each
+    // broadcast.
+    if (args.m <= 4) {
+      for (; n + 4 * kPanelRows <= args.n_end; n += 4 * kPanelRows) plain_rows<P, 4>(args, n);
+    }
+    for (; n + 2 * kPanelRows <= args.n_end; n += 2 * kPanelRows) plain_rows<P, 2>(args, n);
+    for (; n < args.n_end; n += kPanelRows) plain_rows<P, 1>(args, n);
+  }
+};
+
+#include "kernels/body/matmul_table.inl.hpp"
+
+// ---- Quantisation of activations: the scalar definition's arithmetic, 32 values at a time.
+
+inline void prepare_block(const float* x, std::int64_t block, std::uint8_t* base,
+                          const Int8Row& layout) {
+  const __m512 a = _mm512_loadu_ps(x);
+  const __m512 b = _mm512_loadu_ps(x + 16);
+  const float largest = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(a), _mm512_abs_ps(b)));
+  const float scale = largest / 127.0F;
+  const __m512 inverse = _mm512_set1_ps(largest > 0 ? 127.0F / largest : 0.0F);
+  const __m512i top = _mm512_set1_epi32(127);
+  const __m512i bottom = _mm512_set1_epi32(-127);
+  const auto rounded = [&](__m512 v) {  // the default rounding mode: to nearest even
+    const __m512i i = _mm512_cvtps_epi32(_mm512_mul_ps(v, inverse));
+    return _mm512_max_epi32(_mm512_min_epi32(i, top), bottom);
+  };
+  const __m512i qa = rounded(a);
+  const __m512i qb = rounded(b);
+  auto* q = reinterpret_cast<__m128i*>(base + block * kBlock);
+  _mm_storeu_si128(q, _mm512_cvtepi32_epi8(qa));
+  _mm_storeu_si128(q + 1, _mm512_cvtepi32_epi8(qb));
+  const int sums[2] = {_mm512_reduce_add_epi32(qa), _mm512_reduce_add_epi32(qb)};
+
+  reinterpret_cast<float*>(base + layout.scale_at())[block] = scale;
+  reinterpret_cast<float*>(base + layout.scaled_sum_at())[block] =
+      scale * static_cast<float>(sums[0] + sums[1]);
+  reinterpret_cast<std::int32_t*>(base + layout.offset_sum_at())[block] =
+      -128 * (sums[0] + sums[1]);
+  for (int half = 0; half < 2; ++half) {
+    reinterpret_cast<float*>(base + layout.scaled_sum16_at())[2 * block + half] =
+        scale * static_cast<float>(sums[half]);
+    reinterpret_cast<std::int32_t*>(base + layout.offset_sum16_at())[2 * block + half] =
+        -128 * sums[half];
+  }
+}
+
+void prepare(ActivationKind kind, const float* x, std::int64_t k, void* out) noexcept {
+  if (kind == ActivationKind::kF32) {
+    auto* to = static_cast<float*>(out);
+    const std::int64_t padded = f32_row_bytes(k) / 4;
+    for (std::int64_t i = 0; i < padded; i += 16) {
+      const std::int64_t left = k - i;
+      const auto lanes = static_cast<__mmask16>(left >= 16 ? 0xFFFF : (1 << left) - 1);
+      _mm512_storeu_ps(to + i, _mm512_maskz_loadu_ps(lanes, x + i));
+    }
+    return;
+  }
+  const Int8Row layout = int8_row(k);
+  auto* base = static_cast<std::uint8_t*>(out);
+  for (std::int64_t block = 0; block < layout.blocks; ++block) {
+    if (k - block * kBlock >= kBlock) {
+      prepare_block(x + block * kBlock, block, base, layout);
+    } else {
+      alignas(64) float padded[kBlock] = {};
+      for (std::int64_t i = block * kBlock; i < k; ++i) padded[i - block * kBlock] = x[i];
+      prepare_block(padded, block, base, layout);
+    }
+  }
+}
+
+}  // namespace
+
+KernelTable with_avx512_matmul(KernelTable table) noexcept {
+  table.find_matmul = &find_in_rows<Avx512>;
+  table.prepare = &prepare;
+  return table;
+}
+
+}  // namespace spud::kernels
