@@ -56,8 +56,9 @@ enum class FinishReason { kStop, kLength, kCancelled, kError };
 // Of one generation, in order: any number of tokens, then exactly one finish.
 struct TokenEvent {
   TokenId token = 0;
-  std::string text;   // what became certain: valid UTF-8, may be empty, never part of a stop string
-  float logprob = 0;  // of the model's distribution before temperature and filters; with logprobs only
+  std::string text;  // what became certain: valid UTF-8, may be empty, never part of a stop string
+  float logprob =
+      0;  // of the model's distribution before temperature and filters; with logprobs only
   std::vector<TokenLogprob> top;
 };
 struct FinishEvent {
@@ -67,13 +68,26 @@ struct FinishEvent {
   std::int64_t prompt_tokens = 0;
   std::int64_t completion_tokens = 0;  // every sampled token, the ending one included
   std::optional<Error> error;          // with kError
+  std::chrono::nanoseconds queued{0};  // from submit to the first step that worked on it
 };
 
 // Called on the engine thread; must not block. One sink per generation.
 struct GenerationSink {
   std::function<void(TokenEvent&&)> on_token;
   std::function<void(FinishEvent&&)> on_finish;
+  // With echo_prompt_logprobs: once, before the first token, one event per prompt token in order.
+  // The first has no predecessor: its logprob is 0 and its top is empty. May be null.
+  std::function<void(std::vector<TokenEvent>&&)> on_prompt;
 };
+
+// One step, for metrics. The real engine takes a StepObserver among its options and calls it on the
+// engine thread after each step; it must not block.
+struct StepReport {
+  std::chrono::nanoseconds duration{0};
+  std::int64_t prompt_tokens = 0;
+  std::int64_t decode_tokens = 0;
+};
+using StepObserver = std::function<void(const StepReport&)>;
 
 struct EngineStats {
   std::int64_t running = 0;
@@ -95,7 +109,8 @@ class Engine {
   // The sequence ends within one step with kCancelled. Unknown or finished ids are ignored.
   virtual void cancel(GenerationId id) = 0;
 
-  // No new generations; running ones finish until `deadline`, then are cancelled. Returns when idle.
+  // No new generations; running ones finish until `deadline`, then are cancelled. Returns when
+  // idle.
   virtual void drain(concurrency::SteadyTime deadline) = 0;
 
   virtual const tokenizer::Tokenizer& tokenizer() const noexcept = 0;
