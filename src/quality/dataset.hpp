@@ -89,6 +89,7 @@ struct SequenceSet {
   std::int64_t num_scored() const noexcept;
 };
 std::string digest_of(std::span<const Sequence> sequences);
+std::uint64_t key_of(const Sequence& sequence);  // the first 8 bytes of its digest
 
 struct DocumentOptions {
   std::int64_t max_tokens = 256;  // longer documents are cut here

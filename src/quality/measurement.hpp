@@ -22,6 +22,7 @@ namespace spud::quality {
 
 // Sums over the scored tokens of one sequence. nats.
 struct SequenceMeasure {
+  std::uint64_t key = 0;  // of the sequence's tokens: only equal keys are paired
   std::int64_t tokens = 0;
   double nll_reference = 0;
   double nll_candidate = 0;
@@ -30,7 +31,7 @@ struct SequenceMeasure {
 };
 
 struct Measurement {
-  // Which data, and whose certificate-relevant identity: compared before any number is.
+  // Which data and whose weights: compared before any number is.
   std::string sequences_digest;  // of the sequences measured so far
   std::string reference_digest;  // tensor digests, set by the caller ("" = not a file)
   std::string candidate_digest;
@@ -100,7 +101,7 @@ struct ChoiceResult {
   std::size_t picked = 0;
 };
 [[nodiscard]] Result<std::vector<ChoiceResult>> answer_choices(
-    std::span<const Question* const> questions, const tokenizer::Tokenizer& tokenizer, bool add_bos,
+    std::span<const Question* const> questions, const tokenizer::Tokenizer& tokenizer,
     engine::Scorer& model, const MeasureCallback& on_progress = {});
 
 // Of one token: exact log-sum-exps of both rows. Exposed for tests.
