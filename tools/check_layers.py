@@ -24,7 +24,7 @@ SOURCE_SUFFIXES = {".cpp", ".hpp"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 MODULE_CALL = re.compile(r"spud_module\s*\(([^)]*)\)")
 KEYWORDS = {"DEPS", "LIBS", "HEADERS", "SOURCES", "TEST_DEPS", "TEST_LIBS"}
-ISA_FILE = re.compile(r"src/kernels/kernels_(?!scalar)\w+\.cpp$")
+ISA_FILE = re.compile(r"src/kernels/kernels_(?!scalar|bench|test)\w+(?<!_test)(?<!_bench)\.cpp$")
 ISA_HEADERS = {"immintrin.h", "arm_neon.h", "cstddef", "cstdint"}
 
 
