@@ -119,6 +119,11 @@ Block search_affine_block(int max_code, const float* x, const float* weights) no
     fixed.w += weights[i];
     fixed.wx += weights[i] * unit[i];
   }
+  // The plain codes with the best offset: all there is to win when one value has all the weight.
+  Block shifted = best;
+  shifted.offset = as_stored(best_offset(shifted, x, weights));
+  if (std::isfinite(shifted.offset)) take_better(shifted, x, weights, best, best_error);
+
   const auto limit = static_cast<float>(max_code);
   Trial chosen;
   for (const float low_cut : kCuts) {
