@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spud/commands/eval.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "concurrency/clock.hpp"
+#include "concurrency/cpu_budget.hpp"
+#include "console/progress.hpp"
+#include "engine/scorer.hpp"
+#include "io/mapped_file.hpp"
+#include "quality/dataset.hpp"
+#include "quality/measurement.hpp"
+#include "spud/commands/eval_report.hpp"
+
+namespace spud::app {
+namespace {
+
+struct Arguments {
+  std::string model;
+  std::string against;
+  std::string data = "builtin";
+  std::string split = "validation";
+  std::int64_t window = -1;  // -1 = 512 for plain text, 0 for the rest
+  std::int64_t max_windows = 0;
+  bool choices = false;
+};
+
+// A model ready to be scored. The pool must outlive it.
+struct Subject {
+  std::shared_ptr<const formats::ModelFile> file;
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
+  std::unique_ptr<engine::Scorer> scorer;
+};
+
+Result<kernels::Isa> parse_isa(std::string_view name) {
+  if (name.empty()) return kernels::Isa::kAvx512;
+  for (const auto isa : {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512}) {
+    if (name == kernels::to_string(isa)) return isa;
+  }
+  return fail(ErrorCode::kInvalidArgument,
+              "instruction set '{}' is unknown; use scalar, avx2 or avx512", name);
+}
+
+Result<Subject> open_subject(const std::string& path, kernels::Isa isa,
+                             concurrency::ThreadPool& pool) {
+  Subject subject;
+  SPUD_TRY(subject.file, formats::ModelFile::open(path));
+  SPUD_TRY(subject.tokenizer, tokenizer::Tokenizer::create(subject.file->metadata()));
+  SPUD_TRY(auto model, model::Model::load(subject.file, pool, {.isa_limit = isa}));
+  SPUD_TRY(subject.scorer, engine::make_scorer(std::move(model), pool));
+  return subject;
+}
+
+Result<quality::Split> parse_split(std::string_view name) {
+  for (const auto split :
+       {quality::Split::kCalibration, quality::Split::kValidation, quality::Split::kHoldout}) {
+    if (name == quality::to_string(split)) return split;
+  }
+  return fail(ErrorCode::kInvalidArgument,
+              "split '{}' is unknown; use calibration, validation or holdout", name);
+}
+
+bool is_plain_text(const Arguments& arguments) {
+  const auto extension = std::filesystem::path(arguments.data).extension();
+  return arguments.data != "builtin" && extension != ".jsonl" && extension != ".json";
+}
+
+Result<quality::Dataset> load_dataset(const Arguments& arguments) {
+  return arguments.data == "builtin" ? quality::Dataset::builtin()
+                                     : quality::Dataset::load(arguments.data);
+}
+
+// The text for windows: a plain file as it is, otherwise the split's documents one after another.
+Result<std::string> window_text(const Arguments& arguments, quality::Split split) {
+  if (is_plain_text(arguments)) {
+    SPUD_TRY(const auto mapped, io::MappedFile::open(arguments.data));
+    return std::string(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
+  }
+  SPUD_TRY(const auto dataset, load_dataset(arguments));
+  std::string text;
+  for (const quality::Document* document : dataset.documents(split)) text += document->text + "\n";
+  return text;
+}
+
+Result<quality::SequenceSet> make_sequences(const Arguments& arguments, std::int64_t window,
+                                            const tokenizer::Tokenizer& tokenizer) {
+  SPUD_TRY(const auto split, parse_split(arguments.split));
+  if (window > 0) {
+    SPUD_TRY(const auto text, window_text(arguments, split));
+    return quality::make_windows(text, arguments.data, tokenizer,
+                                 {.window = window, .max_windows = arguments.max_windows});
+  }
+  SPUD_TRY(const auto dataset, load_dataset(arguments));
+  SPUD_TRY(auto set, quality::make_document_sequences(dataset, split, tokenizer));
+  const auto limit = static_cast<std::size_t>(arguments.max_windows);
+  if (limit > 0 && set.sequences.size() > limit) {
+    set.sequences.resize(limit);
+    set.digest = quality::digest_of(set.sequences);
+  }
+  return set;
+}
+
+std::string base_name(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+// One evaluation: holds what every part of it needs.
+class Evaluation {
+ public:
+  Evaluation(const Arguments& arguments, const GlobalOptions& globals)
+      : arguments_(arguments),
+        globals_(globals),
+        terminal_(console::detect_terminal()),
+        pool_(globals.threads > 0 ? globals.threads : concurrency::read_cpu_budget().threads) {}
+
+  Result<int> run();
+
+ private:
+  Result<void> open_models();
+  Result<void> measure_text(const quality::SequenceSet& set);
+  Result<void> measure_choices();
+  console::Progress make_progress(std::string title, std::string unit, std::int64_t total) const {
+    return console::Progress(terminal_, clock_, console::write_stderr,
+                             {.title = std::move(title),
+                              .unit = std::move(unit),
+                              .total = total,
+                              .quiet = globals_.quiet});
+  }
+
+  const Arguments& arguments_;
+  const GlobalOptions& globals_;
+  console::Terminal terminal_;
+  concurrency::RealClock clock_;
+  concurrency::ThreadPool pool_;
+  Subject model_;
+  std::optional<Subject> reference_;
+  EvalReport report_;
+};
+
+Result<void> Evaluation::open_models() {
+  SPUD_TRY(const auto isa, parse_isa(globals_.isa));
+  SPUD_TRY(model_, open_subject(arguments_.model, isa, pool_));
+  report_.model = base_name(arguments_.model);
+  if (arguments_.against.empty()) return {};
+  SPUD_TRY(auto reference, open_subject(arguments_.against, isa, pool_));
+  report_.reference = base_name(arguments_.against);
+  if (formats::tokenizer_digest(reference.file->metadata()) !=
+      formats::tokenizer_digest(model_.file->metadata())) {
+    return fail(ErrorCode::kInvalidArgument,
+                "'{}' and '{}' have different tokenizers; their predictions can not be compared",
+                report_.model, report_.reference);
+  }
+  reference_ = std::move(reference);
+  return {};
+}
+
+Result<void> Evaluation::measure_text(const quality::SequenceSet& set) {
+  auto progress = make_progress("measuring", report_.unit, std::ssize(set.sequences));
+  quality::Measurement& m = report_.measurement;
+  const auto show = [&](const quality::MeasureProgress& at) {
+    progress.update(at.sequences_done, fmt::format("perplexity {:.3f}", m.perplexity_candidate()));
+    return true;
+  };
+  if (reference_) {
+    quality::ReferenceLogits logits(*reference_->scorer, 0);
+    SPUD_TRY(quality::measure(set, set.sequences.size(), logits, *model_.scorer, pool_, m, show));
+  } else {
+    SPUD_TRY(quality::measure_alone(set, *model_.scorer, pool_, m, show));
+  }
+  progress.finish(fmt::format("perplexity {:.3f}", m.perplexity_candidate()));
+  return {};
+}
+
+Result<void> Evaluation::measure_choices() {
+  SPUD_TRY(const auto split, parse_split(arguments_.split));
+  SPUD_TRY(auto dataset, load_dataset(arguments_));
+  auto questions = dataset.questions(split);
+  quality::Dataset builtin = dataset;
+  if (questions.empty()) {  // the text came from elsewhere: ask the built-in questions
+    SPUD_TRY(builtin, quality::Dataset::builtin());
+    questions = builtin.questions(split);
+  }
+  if (questions.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "the {} split has no questions", arguments_.split);
+  }
+  const auto ask = [&](Subject& subject,
+                       const std::string& name) -> Result<std::vector<quality::ChoiceResult>> {
+    auto progress = make_progress("asking " + name, "questions", std::ssize(questions));
+    const auto show = [&](const quality::MeasureProgress& at) {
+      progress.update(at.sequences_done);
+      return true;
+    };
+    return quality::answer_choices(questions, *subject.tokenizer, *subject.scorer, show);
+  };
+  SPUD_TRY(report_.choices, ask(model_, report_.model));
+  if (reference_) {
+    SPUD_TRY(report_.reference_choices, ask(*reference_, report_.reference));
+  }
+  return {};
+}
+
+Result<int> Evaluation::run() {
+  SPUD_TRY(open_models());
+  const std::int64_t window =
+      arguments_.window >= 0 ? arguments_.window : (is_plain_text(arguments_) ? 512 : 0);
+  report_.unit = window > 0 ? "windows" : "documents";
+  SPUD_TRY(const auto set, make_sequences(arguments_, window, *model_.tokenizer));
+  report_.data = set.source;
+  report_.data_digest = set.digest;
+  const auto begin = clock_.now();
+  SPUD_TRY(measure_text(set));
+  if (arguments_.choices) {
+    SPUD_TRY(measure_choices());
+  }
+  report_.seconds = std::chrono::duration<double>(clock_.now() - begin).count();
+  std::fputs((globals_.json ? to_json_text(report_) : to_table_text(report_)).c_str(), stdout);
+  return kExitOk;
+}
+
+}  // namespace
+
+CommandAction define_eval(CLI::App& sub, const GlobalOptions& globals) {
+  auto arguments = std::make_shared<Arguments>();
+  sub.add_option("MODEL", arguments->model, "GGUF file, safetensors file or Hugging Face folder")
+      ->required();
+  sub.add_option("--against", arguments->against, "Reference model: adds divergence and agreement");
+  sub.add_option(
+         "--data", arguments->data,
+         "builtin, or a file: plain text, or JSONL with \"text\" or \"question\"/\"answer\"")
+      ->capture_default_str();
+  sub.add_option("--split", arguments->split, "calibration, validation or holdout (documents only)")
+      ->capture_default_str();
+  sub.add_option("--window", arguments->window,
+                 "Cut the text into windows of this many tokens, scored on the second half; 0 = "
+                 "document by document [512 for plain text, else 0]")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20));
+  sub.add_option("--max-windows", arguments->max_windows, "Measure at most so many; 0 = all")
+      ->check(CLI::NonNegativeNumber);
+  sub.add_flag("--choices", arguments->choices, "Also ask multiple-choice questions");
+  return [arguments, &globals]() -> Result<int> { return Evaluation(*arguments, globals).run(); };
+}
+
+}  // namespace spud::app
