@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the comparisons share: where programs and models are, running a server, small statistics."""
+
+import contextlib
+import json
+import os
+import pathlib
+import platform
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+START_LIMIT_S = 120
+
+
+def say(text):
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def cache_folder():
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return pathlib.Path(base) / "spud"
+
+
+def set_up():
+    """Folder of llama.cpp's programs and of the model files; builds what is missing."""
+    run = subprocess.run([str(pathlib.Path(__file__).parent / "setup")], stdout=subprocess.PIPE, text=True)
+    if run.returncode != 0:
+        sys.exit("bench: llama.cpp could not be set up")
+    return pathlib.Path(run.stdout.strip()), cache_folder() / "peers" / "models"
+
+
+def spud_program():
+    path = pathlib.Path(os.environ.get("SPUD", ROOT / "build/release/bin/spud"))
+    if not path.exists():
+        sys.exit(f"bench: {path} is missing; build it: cmake --preset release && cmake --build --preset release")
+    return path
+
+
+def shared_folder():
+    return pathlib.Path(os.environ.get("SPUD_SHARED", ROOT.parent / "shared"))
+
+
+def machine():
+    text = pathlib.Path("/proc/cpuinfo").read_text()
+    model = re.search(r"model name\s*:\s*(.*)", text)
+    flags = re.search(r"flags\s*:\s*(.*)", text)
+    known = set(flags[1].split()) if flags else set()
+    wanted = ["avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8"]
+    return {"cpu": model[1] if model else platform.processor(), "cores": len(os.sched_getaffinity(0)),
+            "isa": [name for name in wanted if name in known]}
+
+
+def run_text(command):
+    """Standard output of a command."""
+    run = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if run.returncode != 0:
+        sys.exit(f"bench: '{' '.join(map(str, command))}' failed:\n{run.stderr[-2000:]}")
+    return run.stdout
+
+
+def run_json(command):
+    return json.loads(run_text(command))
+
+
+def median(values):
+    return statistics.median(values) if values else None
+
+
+def spread(values):
+    """Median absolute deviation, in per cent of the median."""
+    middle = statistics.median(values)
+    return 100 * statistics.median(abs(v - middle) for v in values) / middle if middle else 0.0
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def post(port, path, body, limit_s=600):
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=limit_s) as response:
+        return json.load(response)
+
+
+def get(port, path, limit_s=60):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=limit_s) as response:
+        return json.load(response)
+
+
+def model_name(port):
+    return get(port, "/v1/models")["data"][0]["id"]
+
+
+def wait_until_ready(child, port, path):
+    end = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < end:
+        if child.poll() is not None:
+            sys.exit(f"bench: the server ended with code {child.returncode} before it was ready")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+                if response.status == 200:
+                    return
+        except OSError:
+            time.sleep(0.1)
+    sys.exit(f"bench: no server on port {port} after {START_LIMIT_S} s")
+
+
+@contextlib.contextmanager
+def server(command, port, ready_path, log):
+    """Runs a server until the block ends; its output goes to the file `log`."""
+    with open(log, "wb") as stream:
+        child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=stream,
+                                 stderr=subprocess.STDOUT)
+    try:
+        wait_until_ready(child, port, ready_path)
+        yield child
+    finally:
+        child.terminate()
+        try:
+            child.wait(30)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def llama_server(binaries, model, threads, slots, context_each, log):
+    port = free_port()
+    command = [binaries / "llama-server", "-m", model, "--host", "127.0.0.1", "--port", port, "-t", threads,
+               "-np", slots, "-c", slots * context_each, "--no-ui", "--no-cache-prompt", "--cache-ram", 0]
+    return port, server(command, port, "/health", log)
+
+
+def spud_server(spud, model, threads, slots, context_each, log):
+    port = free_port()
+    command = [spud, "serve", model, "--host", "127.0.0.1", "--port", port, "--threads", threads,
+               "--ctx", context_each, "--max-sequences", slots]
+    return port, server(command, port, "/ready", log)
+
+
+def load_documents():
+    """The built-in validation text, one string."""
+    lines = (ROOT / "src/quality/data/text.jsonl").read_text().splitlines()
+    return "\n\n".join(json.loads(line)["text"] for line in lines)
+
+
+def print_table(rows, titles):
+    widths = [max(len(str(row[i])) for row in [titles, *rows]) for i in range(len(titles))]
+    for row in [titles, ["-" * width for width in widths], *rows]:
+        cells = [str(c).ljust(w) if i == 0 else str(c).rjust(w) for i, (c, w) in enumerate(zip(row, widths))]
+        print("  ".join(cells).rstrip())
