@@ -4,6 +4,7 @@
 
 #include "base/registry.hpp"
 #include "spud/commands/config.hpp"
+#include "spud/commands/eval.hpp"
 #include "spud/commands/fetch.hpp"
 #include "spud/commands/inspect.hpp"
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr auto kCommands = make_registry<Command>({
     kConfigCommand,
+    kEvalCommand,
     kFetchCommand,
     kInspectCommand,
 });
