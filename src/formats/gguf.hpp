@@ -26,7 +26,7 @@ inline constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kDefaultAlignment = 32;
 inline constexpr std::uint64_t kMaxParts = 1000;
 // The worst case is a file of nothing but the smallest keys (14 bytes each).
-inline constexpr std::size_t kParseMemoryFactor = 32;
+inline constexpr std::size_t kParseMemoryFactor = 24;
 
 struct GgufHeader {
   std::uint32_t version = 0;
