@@ -57,8 +57,8 @@ enum class FinishReason { kStop, kLength, kCancelled, kError };
 struct TokenEvent {
   TokenId token = 0;
   std::string text;  // what became certain: valid UTF-8, may be empty, never part of a stop string
-  float logprob =
-      0;  // of the model's distribution before temperature and filters; with logprobs only
+  // With logprobs only: of the model's distribution, before temperature and filters.
+  float logprob = 0;
   std::vector<TokenLogprob> top;
 };
 struct FinishEvent {
@@ -71,7 +71,8 @@ struct FinishEvent {
   std::chrono::nanoseconds queued{0};  // from submit to the first step that worked on it
 };
 
-// Called on the engine thread; must not block. One sink per generation.
+// Called on the engine thread; must not block. One sink per generation. A sink that throws ends its
+// own generation with kCancelled.
 struct GenerationSink {
   std::function<void(TokenEvent&&)> on_token;
   std::function<void(FinishEvent&&)> on_finish;

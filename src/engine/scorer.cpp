@@ -64,8 +64,8 @@ Result<void> ModelScorer::check(std::span<const TokenId> tokens,
   }
   if (first_position < 0 || first_position >= length) {
     return fail(ErrorCode::kInvalidArgument,
-                "scoring from position {} of a text of {} tokens: nothing to score",
-                first_position, length);
+                "scoring from position {} of a text of {} tokens: nothing to score", first_position,
+                length);
   }
   for (const TokenId token : tokens) {
     if (token < 0 || token >= hyper.vocabulary) {
@@ -112,9 +112,8 @@ Result<void> ModelScorer::score(std::span<const TokenId> tokens, std::int64_t fi
         .first_logit = count - num_logits};
     model_->forward(std::span(&slice, 1), *cache_, *workspace_, pool_, logits_, observer_);
     for (std::int64_t i = 0; i < num_logits; ++i) {
-      visit(begin + i,
-            std::span<const float>(logits_).subspan(static_cast<std::size_t>(i) * vocabulary,
-                                                    vocabulary));
+      visit(begin + i, std::span<const float>(logits_).subspan(
+                           static_cast<std::size_t>(i) * vocabulary, vocabulary));
     }
     begin += count;
   }

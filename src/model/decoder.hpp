@@ -25,6 +25,7 @@ class Decoder final : public Model {
   const HyperParameters& hyper_parameters() const noexcept override { return spec_.hyper; }
   kvcache::Geometry kv_geometry() const noexcept override;
   std::size_t weight_bytes() const noexcept override;
+  const kernels::KernelTable& kernel_table() const noexcept override { return kernels_; }
   std::shared_ptr<Workspace> make_workspace() const override;
   void forward(std::span<const SequenceSlice> batch, kvcache::KvCache& cache, Workspace& workspace,
                concurrency::ThreadPool& pool, std::span<float> logits,

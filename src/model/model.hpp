@@ -66,6 +66,7 @@ class Model {
   virtual const HyperParameters& hyper_parameters() const noexcept = 0;
   virtual kvcache::Geometry kv_geometry() const noexcept = 0;
   virtual std::size_t weight_bytes() const noexcept = 0;  // resident, packed
+  virtual const kernels::KernelTable& kernel_table() const noexcept = 0;
 
   // Scratch buffers, grown to the largest batch seen; one per forwarding thread.
   class Workspace;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses the next token from raw logits. Order: logit bias, repetition penalty (prompt and
+// output), presence and frequency penalties (output), temperature, min-p, top-k, top-p, draw. The
+// choice is a function of the logits, the options, the history and (seed, index of the token)
+// alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "kernels/kernel_table.hpp"
+
+namespace spud::engine {
+
+// Temperature in [0, 100], top_p in (0, 1], ... : kInvalidArgument with param.
+[[nodiscard]] Result<void> validate(const SamplingOptions& options, std::int64_t vocabulary);
+
+// Log-probability of `token` and of the `top` most likely ones (ties: the smaller id first), of the
+// model's own distribution.
+struct LogprobResult {
+  float chosen = 0;
+  std::vector<TokenLogprob> top;
+};
+LogprobResult compute_logprobs(std::span<const float> logits, TokenId token, std::int32_t top,
+                               const kernels::KernelTable& kernels);
+
+// One per sequence; thread-compatible.
+class Sampler {
+ public:
+  // `options` must be valid.
+  Sampler(SamplingOptions options, std::span<const TokenId> prompt);
+
+  // Draws number `count of tokens accepted so far`.
+  TokenId sample(std::span<const float> logits, const kernels::KernelTable& kernels);
+  // Tells what was appended to the output, so that penalties and the next draw know.
+  void accept(TokenId token);
+
+ private:
+  struct Candidate {
+    float value;  // logit, later weight
+    TokenId token;
+    bool operator<(const Candidate& other) const noexcept {  // more likely first
+      return value != other.value ? value > other.value : token < other.token;
+    }
+  };
+  struct History {
+    std::int32_t output_count = 0;
+    bool in_prompt = false;
+  };
+  bool changes_logits() const noexcept;
+  void apply_penalties();
+  void weigh(float max_logit);
+  void keep_top_k();
+  void keep_top_p();
+  TokenId draw() const;
+
+  SamplingOptions options_;
+  bool penalises_;
+  std::uint64_t num_accepted_ = 0;
+  std::unordered_map<TokenId, History> history_;  // only when a penalty is on
+  std::vector<float> logits_;                     // changed copy
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace spud::engine

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns a StepPlan into one forward and its samples: builds the batch, runs the model, samples all
+// rows in parallel. Knows nothing of queues, clients or time.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "concurrency/thread_pool.hpp"
+#include "engine/sequence.hpp"
+#include "kvcache/kv_cache.hpp"
+#include "model/model.hpp"
+
+namespace spud::engine {
+
+// A sequence's share of a step. `sampled` is filled when samples is true.
+struct StepWork {
+  Sequence* sequence = nullptr;
+  std::int64_t prefill_tokens = 0;  // 0 = decode
+  bool samples = false;
+  SampledToken sampled;
+};
+
+// Engine thread only.
+class StepRunner {
+ public:
+  StepRunner(std::shared_ptr<const model::Model> model, kvcache::KvCache& cache, int num_threads);
+
+  // Advances `prefilled` of the sequences; tokens are sampled, not yet accepted.
+  void run(std::vector<StepWork>& work);
+
+ private:
+  void score_prompt_rows(Sequence& sequence, std::int64_t count);
+  void sample(std::vector<StepWork>& work);
+
+  std::shared_ptr<const model::Model> model_;
+  kvcache::KvCache& cache_;
+  std::shared_ptr<model::Model::Workspace> workspace_;
+  std::vector<model::SequenceSlice> batch_;
+  std::vector<float> logits_;
+  std::vector<StepWork*> sampling_;
+  concurrency::ThreadPool pool_;  // last: its threads use what is above
+};
+
+}  // namespace spud::engine
