@@ -24,7 +24,7 @@
 namespace spud::kernels {
 namespace {
 
-constexpr int kDirectRows = 4;
+constexpr int kDirectRows = 8;
 constexpr int kTileRows = 12;
 constexpr std::int64_t kChunkBlocks = 48;  // 24 kB of bytes: 1536 columns in one go
 
@@ -120,52 +120,28 @@ inline Scales load_scales(const std::uint8_t* scales, std::int64_t block, std::i
   }
 }
 
-// One prepared activation row.
-struct Row {
-  const std::int8_t* q;
-  const float* scale;
-  const float* sums;  // scaled sums, of the type's sub-blocks
-  const std::int32_t* offset_sums;
-};
-
-template <bool kSub16>
-inline Row row_at(const void* rows, std::int64_t k, std::int64_t r) {
-  const Int8Row layout = int8_row(k);
-  const auto* base = static_cast<const std::uint8_t*>(rows) + r * layout.bytes();
-  const auto sums = kSub16 ? layout.scaled_sum16_at() : layout.scaled_sum_at();
-  const auto offsets = kSub16 ? layout.offset_sum16_at() : layout.offset_sum_at();
-  return {reinterpret_cast<const std::int8_t*>(base),
-          reinterpret_cast<const float*>(base + layout.scale_at()),
-          reinterpret_cast<const float*>(base + sums),
-          reinterpret_cast<const std::int32_t*>(base + offsets)};
-}
-
-// Adds one block's product with one row. `shift` turns -128 * sum into -offset * sum.
-template <bool kSub16, bool kMins>
-inline __m512 add_block(const __m512i (&w)[8], const Scales* scales, const Row& row,
-                        std::int64_t block, __m128i shift, __m512 acc) {
+// Adds one block's product with one row's block; kOffset is the weights' (0 with minima).
+template <bool kSub16, bool kMins, int kOffset>
+inline __m512 add_block(const __m512i (&w)[8], const Scales* scales, const Int8Block& x,
+                        __m512 acc) {
   constexpr int kSubs = kSub16 ? 2 : 1;
-  const std::int8_t* q = row.q + block * kBlock;
+  const std::int32_t* offset_sums = kSub16 ? x.offset_sum16 : &x.offset_sum;
+  const float* scaled_sums = kSub16 ? x.scaled_sum16 : &x.scaled_sum;
   for (int s = 0; s < kSubs; ++s) {
     __m512i sum = _mm512_setzero_si512();
-    if constexpr (!kMins) {
-      sum = _mm512_sra_epi32(_mm512_set1_epi32(row.offset_sums[block * kSubs + s]), shift);
+    if constexpr (kOffset > 0) {
+      sum = _mm512_srai_epi32(_mm512_set1_epi32(offset_sums[s]), 7 - log2_of(kOffset));
     }
     for (int g = s * 8 / kSubs; g < (s + 1) * 8 / kSubs; ++g) {
-      sum = _mm512_dpbusd_epi32(sum, w[g], broadcast4(q + 4 * g));
+      sum = _mm512_dpbusd_epi32(sum, w[g], broadcast4(x.q + 4 * g));
     }
-    const __m512 scale = _mm512_mul_ps(scales[s].scale, _mm512_set1_ps(row.scale[block]));
+    const __m512 scale = _mm512_mul_ps(scales[s].scale, _mm512_set1_ps(x.scale));
     acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, acc);
     if constexpr (kMins) {
-      acc = _mm512_fmadd_ps(scales[s].min, _mm512_set1_ps(row.sums[block * kSubs + s]), acc);
+      acc = _mm512_fmadd_ps(scales[s].min, _mm512_set1_ps(scaled_sums[s]), acc);
     }
   }
   return acc;
-}
-
-template <Form F>
-inline __m128i offset_shift() {
-  return _mm_cvtsi32_si128(7 - log2_of(F.offset));
 }
 
 inline __mmask16 lanes_of(const MatmulArgs& args, std::int64_t n) {
@@ -176,24 +152,19 @@ inline __mmask16 lanes_of(const MatmulArgs& args, std::int64_t n) {
 // A whole panel with few rows, unpacked in registers.
 template <Form F, int M>
 void direct_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int64_t n) {
-  constexpr bool kSub16 = F.sub == 16;
   const std::int64_t blocks = args.k / kBlock;
+  const std::int64_t stride = int8_stride(args.k);
   const std::uint8_t* scale_area = panel + blocks * F.quant_bytes();
-  const __m128i shift = offset_shift<F>();
-  Row rows[M];
+  const auto* x = static_cast<const Int8Block*>(args.activations);
   __m512 acc[M];
-  for (int r = 0; r < M; ++r) {
-    rows[r] = row_at<kSub16>(args.activations, args.k, r);
-    acc[r] = _mm512_setzero_ps();
-  }
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    const std::uint8_t* q = panel + block * F.quant_bytes();
+  for (int r = 0; r < M; ++r) acc[r] = _mm512_setzero_ps();
+  for (std::int64_t block = 0; block < blocks; ++block, ++x) {
     __m512i w[8];
-    load_block<F>(q, w);
+    load_block<F>(panel + block * F.quant_bytes(), w);
     Scales scales[F.subs()];
     for (int s = 0; s < F.subs(); ++s) scales[s] = load_scales<F>(scale_area, block, s);
     for (int r = 0; r < M; ++r) {
-      acc[r] = add_block<kSub16, F.mins>(w, scales, rows[r], block, shift, acc[r]);
+      acc[r] = add_block < F.sub == 16, F.mins, F.offset > (w, scales, x[r * stride], acc[r]);
     }
   }
   const __mmask16 lanes = lanes_of(args, n);
@@ -202,10 +173,19 @@ void direct_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int64_
   }
 }
 
-// Up to kChunkBlocks blocks of one panel, ready for tiles: bytes, and scales as floats.
+template <Form F, int M>
+void direct_rows(const MatmulArgs& args, const std::uint8_t* panel, std::int64_t n) {
+  if constexpr (M > 0) {
+    if (args.m == M) return direct_panel<F, M>(args, panel, n);
+    direct_rows<F, M - 1>(args, panel, n);
+  }
+}
+
+// Up to kChunkBlocks blocks of one panel, ready for tiles: bytes, all with the offset 128 (or 0
+// with minima), and scales as floats.
 struct Chunk {
   const std::uint8_t* w;  // 512 bytes a block
-  const Scales* scales;   // subs() a block
+  const Scales* scales;   // one or two a block
   std::int64_t first;     // block
   std::int64_t blocks;
 };
@@ -213,25 +193,25 @@ struct Chunk {
 // M rows against a chunk. Partial sums between chunks live in `out`: storing a float and loading it
 // again changes nothing.
 template <bool kSub16, bool kMins, int M>
-void tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, std::int64_t n,
-          __m128i shift) {
+void tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, std::int64_t n) {
   constexpr int kSubs = kSub16 ? 2 : 1;
   const __mmask16 lanes = lanes_of(args, n);
-  Row rows[M];
-  __m512 acc[M];
+  const std::int64_t stride = int8_stride(args.k);
+  const auto* x =
+      static_cast<const Int8Block*>(args.activations) + first_row * stride + chunk.first;
   float* out = args.out + first_row * args.out_stride + n;
+  __m512 acc[M];
   for (int r = 0; r < M; ++r) {
-    rows[r] = row_at<kSub16>(args.activations, args.k, first_row + r);
     acc[r] = chunk.first == 0 ? _mm512_setzero_ps()
                               : _mm512_maskz_loadu_ps(lanes, out + r * args.out_stride);
   }
-  for (std::int64_t b = 0; b < chunk.blocks; ++b) {
+  for (std::int64_t b = 0; b < chunk.blocks; ++b, ++x) {
     __m512i w[8];
     for (int g = 0; g < 8; ++g) w[g] = load(chunk.w + 512 * b + 64 * g);
 #pragma GCC unroll 16
     for (int r = 0; r < M; ++r) {
-      acc[r] = add_block<kSub16, kMins>(w, chunk.scales + b * kSubs, rows[r], chunk.first + b,
-                                        shift, acc[r]);
+      acc[r] = add_block<kSub16, kMins, kMins ? 0 : 128>(w, chunk.scales + b * kSubs, x[r * stride],
+                                                         acc[r]);
     }
   }
   for (int r = 0; r < M; ++r) {
@@ -241,21 +221,20 @@ void tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, st
 
 // The last rows, fewer than kTileRows: one tile of exactly that height.
 template <bool kSub16, bool kMins, int M>
-void last_tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, std::int64_t n,
-               __m128i shift) {
+void last_tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, std::int64_t n) {
   if constexpr (M > 0) {
-    if (args.m - first_row == M) return tile<kSub16, kMins, M>(args, chunk, first_row, n, shift);
-    last_tile<kSub16, kMins, M - 1>(args, chunk, first_row, n, shift);
+    if (args.m - first_row == M) return tile<kSub16, kMins, M>(args, chunk, first_row, n);
+    last_tile<kSub16, kMins, M - 1>(args, chunk, first_row, n);
   }
 }
 
 template <bool kSub16, bool kMins>
-void chunk_rows(const MatmulArgs& args, const Chunk& chunk, std::int64_t n, __m128i shift) {
+void chunk_rows(const MatmulArgs& args, const Chunk& chunk, std::int64_t n) {
   std::int64_t row = 0;
   for (; row + kTileRows <= args.m; row += kTileRows) {
-    tile<kSub16, kMins, kTileRows>(args, chunk, row, n, shift);
+    tile<kSub16, kMins, kTileRows>(args, chunk, row, n);
   }
-  last_tile<kSub16, kMins, kTileRows - 1>(args, chunk, row, n, shift);
+  last_tile<kSub16, kMins, kTileRows - 1>(args, chunk, row, n);
 }
 
 template <Form F>
@@ -264,6 +243,7 @@ void chunked_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int64
   const std::uint8_t* scale_area = panel + blocks * F.quant_bytes();
   alignas(64) std::uint8_t bytes[F.bits == 8 ? 64 : kChunkBlocks * 512];
   alignas(64) Scales scales[kChunkBlocks * F.subs()];
+  const __m512i to_128 = _mm512_set1_epi8(static_cast<char>(F.mins ? 0 : 128 - F.offset));
   for (std::int64_t first = 0; first < blocks; first += kChunkBlocks) {
     const std::int64_t count = blocks - first < kChunkBlocks ? blocks - first : kChunkBlocks;
     const std::uint8_t* quants = panel + first * F.quant_bytes();
@@ -274,11 +254,13 @@ void chunked_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int64
       if constexpr (F.bits != 8) {
         __m512i w[8];
         load_block<F>(quants + b * F.quant_bytes(), w);
-        for (int g = 0; g < 8; ++g) _mm512_store_si512(bytes + 512 * b + 64 * g, w[g]);
+        for (int g = 0; g < 8; ++g) {
+          _mm512_store_si512(bytes + 512 * b + 64 * g, _mm512_add_epi8(w[g], to_128));
+        }
       }
     }
     const Chunk chunk{F.bits == 8 ? quants : bytes, scales, first, count};
-    chunk_rows<F.sub == 16, F.mins>(args, chunk, n, offset_shift<F>());
+    chunk_rows<F.sub == 16, F.mins>(args, chunk, n);
   }
 }
 
@@ -346,21 +328,10 @@ struct Avx512 {
     const auto* panel =
         static_cast<const std::uint8_t*>(args.packed) + args.n_begin / kPanelRows * panel_bytes;
     for (std::int64_t n = args.n_begin; n < args.n_end; n += kPanelRows, panel += panel_bytes) {
-      switch (args.m) {
-        case 1:
-          direct_panel<F, 1>(args, panel, n);
-          break;
-        case 2:
-          direct_panel<F, 2>(args, panel, n);
-          break;
-        case 3:
-          direct_panel<F, 3>(args, panel, n);
-          break;
-        case kDirectRows:
-          direct_panel<F, kDirectRows>(args, panel, n);
-          break;
-        default:
-          chunked_panel<F>(args, panel, n);
+      if (args.m <= kDirectRows) {
+        direct_rows<F, kDirectRows>(args, panel, n);
+      } else {
+        chunked_panel<F>(args, panel, n);
       }
     }
   }
@@ -382,12 +353,10 @@ struct Avx512 {
 
 // ---- Quantisation of activations: the scalar definition's arithmetic, 32 values at a time.
 
-inline void prepare_block(const float* x, std::int64_t block, std::uint8_t* base,
-                          const Int8Row& layout) {
+inline void prepare_block(const float* x, Int8Block& out) {
   const __m512 a = _mm512_loadu_ps(x);
   const __m512 b = _mm512_loadu_ps(x + 16);
   const float largest = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(a), _mm512_abs_ps(b)));
-  const float scale = largest / 127.0F;
   const __m512 inverse = _mm512_set1_ps(largest > 0 ? 127.0F / largest : 0.0F);
   const __m512i top = _mm512_set1_epi32(127);
   const __m512i bottom = _mm512_set1_epi32(-127);
@@ -397,21 +366,16 @@ inline void prepare_block(const float* x, std::int64_t block, std::uint8_t* base
   };
   const __m512i qa = rounded(a);
   const __m512i qb = rounded(b);
-  auto* q = reinterpret_cast<__m128i*>(base + block * kBlock);
-  _mm_storeu_si128(q, _mm512_cvtepi32_epi8(qa));
-  _mm_storeu_si128(q + 1, _mm512_cvtepi32_epi8(qb));
+  auto* q = reinterpret_cast<__m128i*>(out.q);
+  _mm_store_si128(q, _mm512_cvtepi32_epi8(qa));
+  _mm_store_si128(q + 1, _mm512_cvtepi32_epi8(qb));
   const int sums[2] = {_mm512_reduce_add_epi32(qa), _mm512_reduce_add_epi32(qb)};
-
-  reinterpret_cast<float*>(base + layout.scale_at())[block] = scale;
-  reinterpret_cast<float*>(base + layout.scaled_sum_at())[block] =
-      scale * static_cast<float>(sums[0] + sums[1]);
-  reinterpret_cast<std::int32_t*>(base + layout.offset_sum_at())[block] =
-      -128 * (sums[0] + sums[1]);
+  out.scale = largest / 127.0F;
+  out.scaled_sum = out.scale * static_cast<float>(sums[0] + sums[1]);
+  out.offset_sum = -128 * (sums[0] + sums[1]);
   for (int half = 0; half < 2; ++half) {
-    reinterpret_cast<float*>(base + layout.scaled_sum16_at())[2 * block + half] =
-        scale * static_cast<float>(sums[half]);
-    reinterpret_cast<std::int32_t*>(base + layout.offset_sum16_at())[2 * block + half] =
-        -128 * sums[half];
+    out.scaled_sum16[half] = out.scale * static_cast<float>(sums[half]);
+    out.offset_sum16[half] = -128 * sums[half];
   }
 }
 
@@ -426,15 +390,15 @@ void prepare(ActivationKind kind, const float* x, std::int64_t k, void* out) noe
     }
     return;
   }
-  const Int8Row layout = int8_row(k);
-  auto* base = static_cast<std::uint8_t*>(out);
-  for (std::int64_t block = 0; block < layout.blocks; ++block) {
-    if (k - block * kBlock >= kBlock) {
-      prepare_block(x + block * kBlock, block, base, layout);
+  auto* blocks = static_cast<Int8Block*>(out);
+  for (std::int64_t b = 0; b < int8_blocks(k); ++b) {
+    const std::int64_t left = k - b * kBlock;
+    if (left >= kBlock) {
+      prepare_block(x + b * kBlock, blocks[b]);
     } else {
       alignas(64) float padded[kBlock] = {};
-      for (std::int64_t i = block * kBlock; i < k; ++i) padded[i - block * kBlock] = x[i];
-      prepare_block(padded, block, base, layout);
+      for (std::int64_t i = 0; i < left; ++i) padded[i] = x[b * kBlock + i];
+      prepare_block(padded, blocks[b]);
     }
   }
 }

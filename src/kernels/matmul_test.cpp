@@ -70,7 +70,7 @@ TEST(Packing, IsAboutAsLargeAsTheFile) {
   for (const DType type : product_types()) {
     const auto file = tensor::bytes_for(type, 1536 * 576).value();
     const auto packed = table.find_matmul(type)->packed_bytes(576, 1536);
-    EXPECT_LE(static_cast<double>(packed), 1.15 * static_cast<double>(file))
+    EXPECT_LE(static_cast<double>(packed), 1.2 * static_cast<double>(file))
         << tensor::to_string(type);
   }
 }
@@ -88,13 +88,10 @@ TEST(Prepare, EveryIsaGivesTheScalarsBits) {
       Buffer actual(bytes);
       select_kernels(Isa::kScalar).prepare(ActivationKind::kInt8, x.data(), k, expected.data());
       table.prepare(ActivationKind::kInt8, x.data(), k, actual.data());
-      const Int8Row layout = int8_row(k);
-      EXPECT_EQ(std::memcmp(expected.data(), actual.data(), static_cast<std::size_t>(k)), 0);
-      EXPECT_EQ(std::memcmp(expected.as<std::byte>() + layout.scale_at(),
-                            actual.as<std::byte>() + layout.scale_at(),
-                            static_cast<std::size_t>(28 * layout.blocks)),
-                0)
-          << to_string(isa) << " k=" << k;
+      for (std::int64_t b = 0; b < int8_blocks(k); ++b) {
+        EXPECT_EQ(std::memcmp(expected.as<Int8Block>() + b, actual.as<Int8Block>() + b, 60), 0)
+            << to_string(isa) << " k=" << k << " block " << b;
+      }
     }
   }
 }
@@ -103,14 +100,12 @@ TEST(Prepare, EveryIsaGivesTheScalarsBits) {
 std::vector<float> seen_activations(Problem& problem, const std::vector<float>& x) {
   if (problem.kernels->activation == ActivationKind::kF32) return x;
   std::vector<float> seen(x.size());
-  const Int8Row layout = int8_row(problem.k);
   for (std::int64_t r = 0; r < problem.m; ++r) {
-    const auto* row =
-        problem.activations.as<std::byte>() + static_cast<std::size_t>(r) * problem.row_bytes;
-    const auto* q = reinterpret_cast<const std::int8_t*>(row);
-    const auto* scale = reinterpret_cast<const float*>(row + layout.scale_at());
+    const auto* row = reinterpret_cast<const Int8Block*>(
+        problem.activations.as<std::byte>() + static_cast<std::size_t>(r) * problem.row_bytes);
     for (std::int64_t i = 0; i < problem.k; ++i) {
-      seen[static_cast<std::size_t>(r * problem.k + i)] = scale[i / 32] * q[i];
+      seen[static_cast<std::size_t>(r * problem.k + i)] =
+          row[i / kBlock].scale * row[i / kBlock].q[i % kBlock];
     }
   }
   return seen;

@@ -86,25 +86,25 @@ inline constexpr std::uint8_t kIq4Values[16] = {1,   24,  45,  63,  79,  93,  10
 enum class Plain { kF32, kF16, kBF16 };
 constexpr std::int64_t plain_bytes(Plain type) { return type == Plain::kF32 ? 4 : 2; }
 
-// A prepared row of int8 activations with nb = ceil(k / 32) blocks, arrays one after the other:
-//
-//   i8 q[32 nb], padded to 64 | f32 scale[nb] | f32 scaled_sum[nb] | i32 offset_sum[nb]
-//                             | f32 scaled_sum16[2 nb] | i32 offset_sum16[2 nb]
-//
-// x = scale * q; scaled_sum = scale * sum(q) multiplies minima; offset_sum = -128 * sum(q) is what
-// an accumulator of 8-bit weights starts from (shifted right for smaller offsets). The ..16 arrays
-// are per half block, for types with a scale per 16 columns.
-struct Int8Row {
-  std::int64_t blocks;
-
-  constexpr std::int64_t scale_at() const { return (blocks * kBlock + 63) / 64 * 64; }
-  constexpr std::int64_t scaled_sum_at() const { return scale_at() + 4 * blocks; }
-  constexpr std::int64_t offset_sum_at() const { return scale_at() + 8 * blocks; }
-  constexpr std::int64_t scaled_sum16_at() const { return scale_at() + 12 * blocks; }
-  constexpr std::int64_t offset_sum16_at() const { return scale_at() + 20 * blocks; }
-  constexpr std::int64_t bytes() const { return (scale_at() + 28 * blocks + 63) / 64 * 64; }
+// A prepared row of int8 activations is one cache line per block of 32 columns: everything that a
+// product needs of it lies at constant offsets from one pointer. x = scale * q; scaled_sum
+// multiplies minima; offset_sum is what an accumulator of 8-bit weights starts from (shifted right
+// for smaller offsets). The ..16 members are per half block, for types with a scale per 16 columns.
+struct alignas(64) Int8Block {
+  std::int8_t q[kBlock];
+  float scale;              // max|x| / 127
+  float scaled_sum;         // scale * sum(q)
+  std::int32_t offset_sum;  // -128 * sum(q)
+  float scaled_sum16[2];    // of columns 0-15, 16-31
+  std::int32_t offset_sum16[2];
+  std::int32_t unused;
 };
-constexpr Int8Row int8_row(std::int64_t k) { return {(k + kBlock - 1) / kBlock}; }
+static_assert(sizeof(Int8Block) == 64);
+
+constexpr std::int64_t int8_blocks(std::int64_t k) { return (k + kBlock - 1) / kBlock; }
+// Blocks from one row to the next: odd, so that the rows of a tile fall into different cache sets
+// whatever the width (2048 columns would put every row's block into the same set).
+constexpr std::int64_t int8_stride(std::int64_t k) { return int8_blocks(k) | 1; }
 constexpr std::int64_t f32_row_bytes(std::int64_t k) { return (4 * k + 63) / 64 * 64; }
 
 constexpr int log2_of(int power_of_two) {

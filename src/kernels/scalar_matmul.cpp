@@ -11,48 +11,23 @@
 namespace spud::kernels::scalar {
 namespace {
 
-struct Int8Arrays {
-  std::int8_t* q;
-  float* scale;
-  float* scaled_sum;
-  std::int32_t* offset_sum;
-  float* scaled_sum16;
-  std::int32_t* offset_sum16;
-
-  Int8Arrays(void* row, std::int64_t k) {
-    const Int8Row layout = int8_row(k);
-    auto* base = static_cast<std::uint8_t*>(row);
-    q = reinterpret_cast<std::int8_t*>(base);
-    scale = reinterpret_cast<float*>(base + layout.scale_at());
-    scaled_sum = reinterpret_cast<float*>(base + layout.scaled_sum_at());
-    offset_sum = reinterpret_cast<std::int32_t*>(base + layout.offset_sum_at());
-    scaled_sum16 = reinterpret_cast<float*>(base + layout.scaled_sum16_at());
-    offset_sum16 = reinterpret_cast<std::int32_t*>(base + layout.offset_sum16_at());
+void prepare_block(const float* x, std::int64_t count, Int8Block& out) noexcept {
+  float largest = 0;
+  for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(x[i]));
+  const float inverse = largest > 0 ? 127.0F / largest : 0.0F;
+  out = {};
+  out.scale = largest / 127.0F;
+  std::int32_t sums[2] = {0, 0};
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float value = std::nearbyint(x[i] * inverse);
+    out.q[i] = static_cast<std::int8_t>(std::clamp(value, -127.0F, 127.0F));
+    sums[i / 16] += out.q[i];
   }
-};
-
-void prepare_int8(const float* x, std::int64_t k, void* out) noexcept {
-  const Int8Arrays row(out, k);
-  for (std::int64_t block = 0; block < int8_row(k).blocks; ++block) {
-    const std::int64_t begin = block * kBlock;
-    const std::int64_t end = std::min(begin + kBlock, k);
-    float largest = 0;
-    for (std::int64_t i = begin; i < end; ++i) largest = std::max(largest, std::fabs(x[i]));
-    const float inverse = largest > 0 ? 127.0F / largest : 0.0F;
-    const float scale = largest / 127.0F;
-    std::int32_t sums[2] = {0, 0};
-    for (std::int64_t i = begin; i < begin + kBlock; ++i) {
-      const float value = i < end ? std::nearbyint(x[i] * inverse) : 0.0F;
-      row.q[i] = static_cast<std::int8_t>(std::clamp(value, -127.0F, 127.0F));
-      sums[(i - begin) / 16] += row.q[i];
-    }
-    row.scale[block] = scale;
-    row.scaled_sum[block] = scale * static_cast<float>(sums[0] + sums[1]);
-    row.offset_sum[block] = -128 * (sums[0] + sums[1]);
-    for (int half = 0; half < 2; ++half) {
-      row.scaled_sum16[2 * block + half] = scale * static_cast<float>(sums[half]);
-      row.offset_sum16[2 * block + half] = -128 * sums[half];
-    }
+  out.scaled_sum = out.scale * static_cast<float>(sums[0] + sums[1]);
+  out.offset_sum = -128 * (sums[0] + sums[1]);
+  for (int half = 0; half < 2; ++half) {
+    out.scaled_sum16[half] = out.scale * static_cast<float>(sums[half]);
+    out.offset_sum16[half] = -128 * sums[half];
   }
 }
 
@@ -64,7 +39,7 @@ void multiply_row(const MatmulArgs& args, std::int64_t n) noexcept {
   const auto* panel =
       static_cast<const std::uint8_t*>(args.packed) + n / kPanelRows * F.panel_bytes(num_blocks);
   const std::uint8_t* scales = panel + num_blocks * F.quant_bytes();
-  const auto row_bytes = int8_row(args.k).bytes();
+  const auto* rows = static_cast<const Int8Block*>(args.activations);
   for (std::int64_t r = 0; r < args.m; ++r) args.out[r * args.out_stride + n] = 0.0F;
 
   for (std::int64_t block = 0; block < num_blocks; ++block) {
@@ -76,17 +51,15 @@ void multiply_row(const MatmulArgs& args, std::int64_t n) noexcept {
     for (std::int64_t sub = 0; sub < F.subs(); ++sub) {
       const ScaleAndMin s = scale_at<F>(scales, n % kPanelRows, block, sub);
       for (std::int64_t r = 0; r < args.m; ++r) {
-        auto* row = const_cast<std::uint8_t*>(static_cast<const std::uint8_t*>(args.activations)) +
-                    r * row_bytes;
-        const Int8Arrays x(row, args.k);  // only read
+        const Int8Block& x = rows[r * int8_stride(args.k) + block];
         std::int32_t dot = 0;
         for (std::int64_t i = sub * F.sub; i < (sub + 1) * F.sub; ++i) {
-          dot += w[i] * x.q[block * kBlock + i];
+          dot += w[i] * x.q[i];
         }
         float& out = args.out[r * args.out_stride + n];
-        out += static_cast<float>(dot) * (s.scale * x.scale[block]);
+        out += static_cast<float>(dot) * (s.scale * x.scale);
         if constexpr (F.mins) {
-          out += s.min * (F.sub == 16 ? x.scaled_sum16[2 * block + sub] : x.scaled_sum[block]);
+          out += s.min * (F.sub == 16 ? x.scaled_sum16[sub] : x.scaled_sum);
         }
       }
     }
@@ -135,12 +108,15 @@ struct Scalar {
 
 std::size_t activation_bytes(ActivationKind kind, std::int64_t k) noexcept {
   return static_cast<std::size_t>(kind == ActivationKind::kF32 ? f32_row_bytes(k)
-                                                               : int8_row(k).bytes());
+                                                               : 64 * int8_stride(k));
 }
 
 void prepare(ActivationKind kind, const float* x, std::int64_t k, void* out) noexcept {
   if (kind == ActivationKind::kInt8) {
-    prepare_int8(x, k, out);
+    auto* blocks = static_cast<Int8Block*>(out);
+    for (std::int64_t b = 0; b < int8_blocks(k); ++b) {
+      prepare_block(x + b * kBlock, std::min(kBlock, k - b * kBlock), blocks[b]);
+    }
     return;
   }
   const auto bytes = static_cast<std::size_t>(4 * k);

@@ -34,6 +34,8 @@ KernelTable with_avx2(KernelTable table) noexcept { return table; }
 
 KernelTable with_avx512(KernelTable table) noexcept {
   table = with_avx512_matmul(table);
+  table = with_avx512_attention(table);
+  table = with_avx512_elementwise(table);
   table.isa = Isa::kAvx512;
   return table;
 }

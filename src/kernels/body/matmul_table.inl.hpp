@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of one ISA's product table: packing is common, `Impl` brings the products. Include inside
-// an anonymous namespace of the ISA file, so that nothing gets external linkage.
+// The rows of one ISA's product table: packing is common, `Impl` brings the products. Include
+// inside an anonymous namespace of the ISA file, so that nothing gets external linkage.
 //
 //   struct Impl {
 //     template <Form F> static void matmul(const MatmulArgs&) noexcept;
