@@ -39,6 +39,8 @@ class Exchange {
   // client closes its side or the connection breaks. The watch ends with the handler.
   virtual void watch_client(std::function<void()> on_gone) = 0;
   virtual bool client_gone() const noexcept = 0;
+  // Breaks the connection off now: what is being written fails.
+  virtual void abort() noexcept = 0;
   // The connection closes after this answer.
   virtual void close_after() noexcept = 0;
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// /v1/chat/completions: messages through the model's template to a prompt.
+#include <boost/json.hpp>
+
+#include "gateway/internal/run_blocking.hpp"
+#include "gateway/internal/run_generation.hpp"
+
+namespace spud::gateway::internal {
+namespace asio = boost::asio;
+namespace json = boost::json;
+
+namespace {
+
+std::string special_text(const tokenizer::Tokenizer& tokenizer,
+                         std::optional<tokenizer::TokenId> token) {
+  if (!token) return "";
+  return std::string(tokenizer.token_bytes(*token, /*render_special=*/true));
+}
+
+// The text of the pieces with the ranges a user wrote, where no special token may be recognised.
+struct RenderedPrompt {
+  std::string text;
+  std::vector<tokenizer::TextRange> literal;
+};
+
+RenderedPrompt join(const std::vector<tokenizer::PromptPiece>& pieces) {
+  RenderedPrompt out;
+  for (const tokenizer::PromptPiece& piece : pieces) {
+    const std::size_t begin = out.text.size();
+    out.text += piece.text;
+    if (piece.from_user) out.literal.push_back({.begin = begin, .end = out.text.size()});
+  }
+  return out;
+}
+
+// kUnavailable: this model cannot chat; the rest are the client's mistakes.
+Result<std::vector<tokenizer::TokenId>> make_prompt(const ModelHost& host, api::ChatRequest request,
+                                                    std::int64_t now_unix_seconds) {
+  const tokenizer::Tokenizer& tokenizer = host.engine->tokenizer();
+  tokenizer::ChatTemplateInput input;
+  input.messages = std::move(request.messages);
+  input.bos_token = special_text(tokenizer, tokenizer.bos());
+  input.eos_token = special_text(tokenizer, tokenizer.eos());
+  input.extra = std::move(request.template_arguments);
+  input.now_unix_seconds = now_unix_seconds;
+  auto pieces = host.chat_template->render(input);
+  if (!pieces) {
+    const bool ours = pieces.error().code() == ErrorCode::kUnimplemented;
+    return std::unexpected(Error(ours ? ErrorCode::kUnimplemented : ErrorCode::kInvalidArgument,
+                                 fmt::format("the chat template: {}", pieces.error().message()))
+                               .with_param("messages"));
+  }
+  const RenderedPrompt prompt = join(*pieces);
+  SPUD_TRY(auto tokens,
+           tokenizer.encode_with_literals(prompt.text, prompt.literal, {.parse_special = true}));
+  // Most templates write BOS themselves; a model that needs one gets exactly one.
+  const auto bos = tokenizer.bos();
+  if (tokenizer.adds_bos() && bos && (tokens.empty() || tokens.front() != *bos)) {
+    tokens.insert(tokens.begin(), *bos);
+  }
+  return tokens;
+}
+
+}  // namespace
+
+asio::awaitable<void> chat_route(State& state, http::Exchange& exchange,
+                                 const RequestContext& context) {
+  const std::string body = exchange.take_body();
+  const ModelHost& host = state.parts.host;
+  auto parse = [&body, &limits = state.options.limits] {
+    return api::parse_chat_request(body, limits);
+  };
+  Result<api::ChatRequest> request = co_await run_blocking<Result<api::ChatRequest>>(
+      *state.parts.blocking, body.size(), std::move(parse));
+  if (!request) {
+    co_await answer_error(state, exchange, context, api::to_api_error(request.error()));
+    co_return;
+  }
+  std::optional<api::ApiError> refusal = refuse_early(state, request->params.model);
+  if (!refusal && host.chat_template == nullptr) {
+    refusal = api::error_for_status(
+        400, fmt::format("This model cannot chat: {}; use /v1/completions.", host.no_chat_reason));
+    refusal->code = "no_chat_template";
+  }
+  if (refusal) {
+    co_await answer_error(state, exchange, context, *std::move(refusal));
+    co_return;
+  }
+  Job job{.surface = api::Surface::kChat, .params = request->params, .prompt_param = "messages"};
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(
+      state.parts.clock->system_now().time_since_epoch());
+  auto render = [&host, &request, now] {
+    return make_prompt(host, std::move(*request), now.count());
+  };
+  using Tokens = Result<std::vector<tokenizer::TokenId>>;
+  Tokens tokens =
+      co_await run_blocking<Tokens>(*state.parts.blocking, body.size(), std::move(render));
+  if (!tokens) {
+    co_await answer_error(state, exchange, context, api::to_api_error(tokens.error()));
+    co_return;
+  }
+  job.prompts.push_back({.tokens = *std::move(tokens)});
+  co_await run_generation(state, exchange, context, std::move(job));
+}
+
+}  // namespace spud::gateway::internal
