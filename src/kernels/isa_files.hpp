@@ -2,7 +2,7 @@
 // What each ISA file exports: one function that takes a table and replaces what it does better.
 // An ISA is split in files by subject so that each stays short; select.cpp folds them. An ISA file
 // includes <immintrin.h>, <cstddef>, <cstdint> and our headers of plain data only, keeps everything
-// else in an anonymous namespace and is compiled with the ISA's flags; tests/check_isa_symbols
+// else in an anonymous namespace and is compiled with the ISA's flags; check_isa_symbols.cmake
 // proves with nm that it defines one external symbol.
 #pragma once
 

@@ -30,7 +30,13 @@ bool cpu_has_avx512() noexcept {
 
 }  // namespace
 
-KernelTable with_avx2(KernelTable table) noexcept { return table; }
+KernelTable with_avx2(KernelTable table) noexcept {
+  table = with_avx2_matmul(table);
+  table = with_avx2_attention(table);
+  table = with_avx2_elementwise(table);
+  table.isa = Isa::kAvx2;
+  return table;
+}
 
 KernelTable with_avx512(KernelTable table) noexcept {
   table = with_avx512_matmul(table);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The 8-lane vector that the shared bodies are written against. Include inside the anonymous
+// namespace of an AVX2 file; body/vec_avx512.inl.hpp is its 16-lane twin.
+
+struct Vec {
+  using T = __m256;
+  using Mask = __m256i;  // all bits of a lane
+  static constexpr std::int64_t kLanes = 8;
+
+  static Mask first(std::int64_t n) {
+    const int count = static_cast<int>(n > 8 ? 8 : n < 0 ? 0 : n);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static Mask from_bits(std::uint32_t bits) {
+    const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    const __m256i all = _mm256_set1_epi32(static_cast<int>(bits & 0xFFU));
+    return _mm256_cmpeq_epi32(_mm256_and_si256(all, lane), lane);
+  }
+
+  static T zero() { return _mm256_setzero_ps(); }
+  static T set1(float x) { return _mm256_set1_ps(x); }
+  static T load(const float* at) { return _mm256_loadu_ps(at); }
+  static T load(Mask lanes, const float* at) { return _mm256_maskload_ps(at, lanes); }
+  static T load_half(const std::uint16_t* at) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+  }
+  static void store(float* at, T x) { _mm256_storeu_ps(at, x); }
+  static void store(Mask lanes, float* at, T x) { _mm256_maskstore_ps(at, lanes, x); }
+  static void store_half(std::uint16_t* at, T x) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(at),
+                     _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+
+  static T add(T a, T b) { return _mm256_add_ps(a, b); }
+  static T sub(T a, T b) { return _mm256_sub_ps(a, b); }
+  static T mul(T a, T b) { return _mm256_mul_ps(a, b); }
+  static T div(T a, T b) { return _mm256_div_ps(a, b); }
+  static T max(T a, T b) { return _mm256_max_ps(a, b); }
+  static T min(T a, T b) { return _mm256_min_ps(a, b); }
+  static T fmadd(T a, T b, T c) { return _mm256_fmadd_ps(a, b, c); }
+  static T fnmadd(T a, T b, T c) { return _mm256_fnmadd_ps(a, b, c); }
+  static T fmsub(T a, T b, T c) { return _mm256_fmsub_ps(a, b, c); }
+  static T fmaddsub(T a, T b, T c) { return _mm256_fmaddsub_ps(a, b, c); }
+  static T select(Mask lanes, T yes, T no) {
+    return _mm256_blendv_ps(no, yes, _mm256_castsi256_ps(lanes));
+  }
+  static std::uint32_t equal_bits(Mask lanes, T a, T b) {
+    const T equal = _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ), _mm256_castsi256_ps(lanes));
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(equal));
+  }
+
+  static T round(T x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+  // Two steps, so that results below the normal range come out right.
+  static T times_power_of_two(T x, T n) {
+    const __m256i exponent = _mm256_cvtps_epi32(n);
+    const __m256i half = _mm256_srai_epi32(exponent, 1);
+    const auto power = [](__m256i e) {
+      return _mm256_castsi256_ps(
+          _mm256_slli_epi32(_mm256_add_epi32(e, _mm256_set1_epi32(127)), 23));
+    };
+    return mul(mul(x, power(half)), power(_mm256_sub_epi32(exponent, half)));
+  }
+  static float reduce_add(T x) {
+    __m128 sum = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
+    return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
+  }
+  static float reduce_max(T x) {
+    __m128 max = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    max = _mm_max_ps(max, _mm_movehl_ps(max, max));
+    return _mm_cvtss_f32(_mm_max_ss(max, _mm_movehdup_ps(max)));
+  }
+  static double reduce_add_double(T x) {
+    const __m256d sum = _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(x)),
+                                      _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)));
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(sum), _mm256_extractf128_pd(sum, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+  }
+
+  static T swap_pairs(T x) { return _mm256_permute_ps(x, 0xB1); }
+  static T even_twice(T x) { return _mm256_moveldup_ps(x); }
+  static T odd_twice(T x) { return _mm256_movehdup_ps(x); }
+  static T evens(T low, T high) { return in_order(_mm256_shuffle_ps(low, high, 0x88)); }
+  static T odds(T low, T high) { return in_order(_mm256_shuffle_ps(low, high, 0xDD)); }
+
+ private:
+  // shuffle_ps works within 128 bits: puts the four pairs into order.
+  static T in_order(T x) {
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), 0xD8));
+  }
+};

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The 16-lane vector that the shared bodies are written against. Include inside the anonymous
+// namespace of an AVX-512 file; body/vec_avx2.inl.hpp is its 8-lane twin.
+
+struct Vec {
+  using T = __m512;
+  using Mask = __mmask16;
+  static constexpr std::int64_t kLanes = 16;
+
+  // The first n lanes; none when n <= 0, all when n >= kLanes.
+  static Mask first(std::int64_t n) {
+    return static_cast<Mask>(n >= 16 ? 0xFFFFU : n <= 0 ? 0U : (1U << n) - 1U);
+  }
+  static Mask from_bits(std::uint32_t bits) { return static_cast<Mask>(bits); }
+
+  static T zero() { return _mm512_setzero_ps(); }
+  static T set1(float x) { return _mm512_set1_ps(x); }
+  static T load(const float* at) { return _mm512_loadu_ps(at); }
+  static T load(Mask lanes, const float* at) { return _mm512_maskz_loadu_ps(lanes, at); }
+  static T load_half(const std::uint16_t* at) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+  }
+  static void store(float* at, T x) { _mm512_storeu_ps(at, x); }
+  static void store(Mask lanes, float* at, T x) { _mm512_mask_storeu_ps(at, lanes, x); }
+  static void store_half(std::uint16_t* at, T x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(at),
+                        _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+
+  static T add(T a, T b) { return _mm512_add_ps(a, b); }
+  static T sub(T a, T b) { return _mm512_sub_ps(a, b); }
+  static T mul(T a, T b) { return _mm512_mul_ps(a, b); }
+  static T div(T a, T b) { return _mm512_div_ps(a, b); }
+  static T max(T a, T b) { return _mm512_max_ps(a, b); }
+  static T min(T a, T b) { return _mm512_min_ps(a, b); }
+  static T fmadd(T a, T b, T c) { return _mm512_fmadd_ps(a, b, c); }        // a b + c
+  static T fnmadd(T a, T b, T c) { return _mm512_fnmadd_ps(a, b, c); }      // c - a b
+  static T fmsub(T a, T b, T c) { return _mm512_fmsub_ps(a, b, c); }        // a b - c
+  static T fmaddsub(T a, T b, T c) { return _mm512_fmaddsub_ps(a, b, c); }  // even -, odd +
+  static T select(Mask lanes, T yes, T no) { return _mm512_mask_mov_ps(no, lanes, yes); }
+  static std::uint32_t equal_bits(Mask lanes, T a, T b) {
+    return _mm512_mask_cmp_ps_mask(lanes, a, b, _CMP_EQ_OQ);
+  }
+
+  static T round(T x) {
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static T times_power_of_two(T x, T n) { return _mm512_scalef_ps(x, n); }
+  static float reduce_add(T x) { return _mm512_reduce_add_ps(x); }
+  static float reduce_max(T x) { return _mm512_reduce_max_ps(x); }
+  static double reduce_add_double(T x) {
+    return _mm512_reduce_add_pd(_mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(x)),
+                                              _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1))));
+  }
+
+  static T swap_pairs(T x) { return _mm512_permute_ps(x, 0xB1); }
+  static T even_twice(T x) { return _mm512_moveldup_ps(x); }
+  static T odd_twice(T x) { return _mm512_movehdup_ps(x); }
+  // The even and the odd lanes of the 32 in (low, high).
+  static T evens(T low, T high) {
+    const __m512i at = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(low, at, high);
+  }
+  static T odds(T low, T high) {
+    const __m512i at = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(low, at, high);
+  }
+};
