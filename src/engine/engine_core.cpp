@@ -224,8 +224,8 @@ void EngineCore::apply(const scheduler::StepPlan& plan) {
     running_.push_back(std::move(*at));
     waiting_.erase(at);
     --num_waiting_;
+    ++num_running_;
   }
-  num_running_ = static_cast<std::int64_t>(running_.size());
   free_pages_ = static_cast<std::int64_t>(cache_->free_pages());
 }
 
@@ -258,6 +258,7 @@ void EngineCore::hand_out(std::vector<StepWork>& work) {
 void EngineCore::finish(Sequence& sequence, Ending ending) {
   if (sequence.finished) return;
   sequence.finished = true;
+  --(sequence.started ? num_running_ : num_waiting_);
   cache_->release(sequence.pages);
   free_pages_ = static_cast<std::int64_t>(cache_->free_pages());
   sequence.finish(std::move(ending), parts_.clock->now());
@@ -269,8 +270,7 @@ void EngineCore::finish(Sequence& sequence, Ending ending) {
 void EngineCore::sweep_finished() {
   const auto finished = [](const SequencePtr& s) { return s->finished; };
   std::erase_if(running_, finished);
-  num_waiting_ -= static_cast<std::int64_t>(std::erase_if(waiting_, finished));
-  num_running_ = static_cast<std::int64_t>(running_.size());
+  std::erase_if(waiting_, finished);
 }
 
 Sequence* EngineCore::find_running(GenerationId id) const {
