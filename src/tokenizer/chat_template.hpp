@@ -37,6 +37,9 @@ struct PromptPiece {
   bool from_user = false;
 };
 
+// Published templates have up to 20 kB.
+inline constexpr std::size_t kMaxTemplateBytes = 1u << 20;
+
 // Parsed once, then immutable and thread-safe.
 class ChatTemplate {
  public:
