@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spud/commands/bench.hpp"
+
+#include <CLI/CLI.hpp>
+#include <boost/json.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "concurrency/clock.hpp"
+#include "concurrency/cpu_budget.hpp"
+#include "console/progress.hpp"
+#include "console/table.hpp"
+#include "console/text.hpp"
+#include "engine/speed_probe.hpp"
+#include "formats/model_file.hpp"
+#include "stats/robust.hpp"
+
+namespace spud::app {
+namespace {
+
+namespace json = boost::json;
+
+struct Arguments {
+  std::string model;
+  std::int64_t prompt = 512;
+  std::int64_t generate = 64;
+  std::int64_t depth = -1;  // -1 = the prompt
+  std::vector<std::int64_t> streams = {1};
+  std::int64_t repeats = 5;
+
+  std::int64_t decode_depth() const { return depth < 0 ? prompt : depth; }
+};
+
+// Tokens per second of every repeat.
+struct Series {
+  std::string name;
+  std::int64_t streams = 0;  // 0 = prefill
+  std::vector<double> rates;
+
+  double median() const { return stats::median(rates); }
+  double spread() const { return stats::scaled_mad(rates); }
+};
+
+struct Setup {
+  std::shared_ptr<const model::Model> model;
+  std::chrono::nanoseconds load_time{0};
+  int threads = 1;
+};
+
+Result<kernels::Isa> parse_isa(std::string_view name) {
+  if (name.empty()) return kernels::Isa::kAvx512;
+  for (const auto isa : {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512}) {
+    if (name == kernels::to_string(isa)) return isa;
+  }
+  return fail(ErrorCode::kInvalidArgument,
+              "instruction set '{}' is unknown; use scalar, avx2 or avx512", name);
+}
+
+double rate(std::int64_t tokens, std::chrono::nanoseconds time) {
+  return static_cast<double>(tokens) / std::chrono::duration<double>(time).count();
+}
+
+// Repeats go around all measurements, so that a slow minute of the machine hits all of them.
+std::vector<Series> measure(engine::SpeedProbe& probe, const Arguments& arguments,
+                            console::Progress& progress) {
+  std::vector<Series> all{{.name = fmt::format("prefill {}", arguments.prompt)}};
+  for (const std::int64_t streams : arguments.streams) {
+    all.push_back({.name = fmt::format("decode {}", streams), .streams = streams});
+  }
+  probe.prefill(arguments.prompt);  // warm-up: pages are touched, threads awake
+  const std::int64_t depth = arguments.decode_depth();
+  std::int64_t done = 0;
+  for (std::int64_t i = 0; i < arguments.repeats; ++i) {
+    for (Series& series : all) {
+      series.rates.push_back(series.streams == 0
+                                 ? rate(arguments.prompt, probe.prefill(arguments.prompt))
+                                 : rate(series.streams * arguments.generate,
+                                        probe.decode(series.streams, depth, arguments.generate)));
+      progress.update(++done, fmt::format("{} {:.0f} tok/s", series.name, series.rates.back()));
+    }
+  }
+  progress.finish();
+  return all;
+}
+
+void print_table(const Arguments& arguments, const Setup& setup, const std::vector<Series>& all) {
+  std::printf("%s: %s packed, loaded in %s, %d threads, %s\n\n",
+              std::filesystem::path(arguments.model).filename().c_str(),
+              console::format_bytes(setup.model->weight_bytes()).c_str(),
+              console::format_duration(setup.load_time).c_str(), setup.threads,
+              kernels::to_string(setup.model->kernel_table().isa));
+  using console::Align;
+  console::Table table({{"what"},
+                        {"tok/s", Align::kRight},
+                        {"spread", Align::kRight},
+                        {"tok/s a stream", Align::kRight}});
+  for (const Series& series : all) {
+    const double per_stream =
+        series.median() / static_cast<double>(std::max<std::int64_t>(series.streams, 1));
+    table.add_row({series.name, fmt::format("{:.1f}", series.median()),
+                   fmt::format("{:.1f}", series.spread()), fmt::format("{:.1f}", per_stream)});
+  }
+  std::fputs(table.to_text().c_str(), stdout);
+  std::printf(
+      "\nMedian of %lld; spread = 1.48 x median absolute deviation. Decode starts after %lld "
+      "tokens and generates %lld.\n",
+      static_cast<long long>(arguments.repeats), static_cast<long long>(arguments.decode_depth()),
+      static_cast<long long>(arguments.generate));
+}
+
+json::object to_json(const Series& series) {
+  json::object object{{"what", series.name},
+                      {"tokens_per_s", series.median()},
+                      {"spread_tokens_per_s", series.spread()},
+                      {"all_tokens_per_s", json::value_from(series.rates)}};
+  if (series.streams > 0) object["streams"] = series.streams;
+  return object;
+}
+
+void print_json(const Arguments& arguments, const Setup& setup, const std::vector<Series>& all) {
+  json::array results;
+  for (const Series& series : all) results.push_back(to_json(series));
+  const json::object report{{"model", arguments.model},
+                            {"isa", kernels::to_string(setup.model->kernel_table().isa)},
+                            {"threads", setup.threads},
+                            {"weight_bytes", setup.model->weight_bytes()},
+                            {"load_s", std::chrono::duration<double>(setup.load_time).count()},
+                            {"prompt", arguments.prompt},
+                            {"depth", arguments.decode_depth()},
+                            {"generate", arguments.generate},
+                            {"repeats", arguments.repeats},
+                            // The first number of streams, for scripts that ask for one only.
+                            {"prefill_tokens_per_s", all[0].median()},
+                            {"decode_tokens_per_s", all[1].median()},
+                            {"results", std::move(results)}};
+  std::printf("%s\n", json::serialize(report).c_str());
+}
+
+Result<int> run(const Arguments& arguments, const GlobalOptions& globals) {
+  SPUD_TRY(const kernels::Isa isa, parse_isa(globals.isa));
+  const concurrency::RealClock clock;
+  Setup setup{.threads =
+                  globals.threads > 0 ? globals.threads : concurrency::read_cpu_budget().threads};
+  concurrency::ThreadPool pool(setup.threads);
+  const auto begin = clock.now();
+  SPUD_TRY(auto file, formats::ModelFile::open(arguments.model));
+  SPUD_TRY(setup.model, model::Model::load(std::move(file), pool, {.isa_limit = isa}));
+  setup.load_time = clock.now() - begin;
+
+  const std::int64_t longest =
+      std::max(arguments.prompt, arguments.decode_depth() + arguments.generate);
+  SPUD_TRY(auto probe,
+           engine::SpeedProbe::create(setup.model, pool, clock,
+                                      *std::ranges::max_element(arguments.streams), longest));
+  const auto total = arguments.repeats * (1 + static_cast<std::int64_t>(arguments.streams.size()));
+  console::Progress progress(console::detect_terminal(), clock, console::write_stderr,
+                             {.title = "measuring",
+                              .unit = "runs",
+                              .total = total,
+                              .quiet = globals.quiet || globals.json});
+  const std::vector<Series> all = measure(*probe, arguments, progress);
+  if (globals.json) {
+    print_json(arguments, setup, all);
+  } else {
+    print_table(arguments, setup, all);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+CommandAction define_bench(CLI::App& sub, const GlobalOptions& globals) {
+  auto arguments = std::make_shared<Arguments>();
+  constexpr std::int64_t kMaxTokens = 1 << 20;
+  sub.add_option("model", arguments->model, "Model file or folder")->required();
+  sub.add_option("--prompt", arguments->prompt, "Tokens of the prompt")
+      ->check(CLI::Range(std::int64_t{1}, kMaxTokens))
+      ->capture_default_str();
+  sub.add_option("--generate", arguments->generate, "Tokens each stream generates")
+      ->check(CLI::Range(std::int64_t{1}, kMaxTokens))
+      ->capture_default_str();
+  sub.add_option("--depth", arguments->depth,
+                 "Tokens each stream has behind it before it generates; default: the prompt")
+      ->check(CLI::Range(std::int64_t{0}, kMaxTokens));
+  sub.add_option("--streams", arguments->streams, "Streams that decode together, e.g. 1,8,16")
+      ->delimiter(',')
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}));
+  sub.add_option("--repeats", arguments->repeats, "Repeats of every measurement")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
+      ->capture_default_str();
+  return [arguments, &globals] { return run(*arguments, globals); };
+}
+
+}  // namespace spud::app

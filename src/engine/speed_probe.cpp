@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/speed_probe.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace spud::engine {
+
+Result<std::unique_ptr<SpeedProbe>> SpeedProbe::create(std::shared_ptr<const model::Model> model,
+                                                       concurrency::ThreadPool& pool,
+                                                       const concurrency::Clock& clock,
+                                                       std::int64_t max_streams,
+                                                       std::int64_t max_tokens) {
+  const std::int64_t context = model->hyper_parameters().context_length;
+  if (max_streams < 1 || max_tokens < 1 || max_tokens > context) {
+    return fail(ErrorCode::kInvalidArgument,
+                "{} streams of {} tokens: at least one stream, and 1 to {} tokens (the model's "
+                "context) are possible",
+                max_streams, max_tokens, context);
+  }
+  const std::size_t pages = static_cast<std::size_t>(max_streams) *
+                            kvcache::pages_for(static_cast<std::size_t>(max_tokens));
+  SPUD_TRY(std::unique_ptr<kvcache::KvCache> cache,
+           kvcache::KvCache::create(model->kv_geometry(), pages));
+  return std::unique_ptr<SpeedProbe>(
+      new SpeedProbe(std::move(model), pool, clock, std::move(cache)));
+}
+
+SpeedProbe::SpeedProbe(std::shared_ptr<const model::Model> model, concurrency::ThreadPool& pool,
+                       const concurrency::Clock& clock, std::unique_ptr<kvcache::KvCache> cache)
+    : model_(std::move(model)),
+      pool_(pool),
+      clock_(clock),
+      cache_(std::move(cache)),
+      workspace_(model_->make_workspace()) {}
+
+std::chrono::nanoseconds SpeedProbe::prefill(std::int64_t tokens) {
+  start(1, tokens);
+  const auto begin = clock_.now();
+  feed_prompt(streams_.front(), tokens);
+  return clock_.now() - begin;
+}
+
+std::chrono::nanoseconds SpeedProbe::decode(std::int64_t streams, std::int64_t depth,
+                                            std::int64_t tokens) {
+  start(streams, depth + tokens);
+  if (depth > 0) {
+    for (Stream& stream : streams_) feed_prompt(stream, depth);
+  }
+  const auto begin = clock_.now();
+  for (std::int64_t i = 0; i < tokens; ++i) step(depth + i);
+  return clock_.now() - begin;
+}
+
+void SpeedProbe::start(std::int64_t streams, std::int64_t total_tokens) {
+  for (Stream& stream : streams_) cache_->release(stream.pages);
+  streams_.assign(static_cast<std::size_t>(streams), Stream{});
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    SPUD_CHECK(cache_->grow(streams_[i].pages, static_cast<std::size_t>(total_tokens)));
+    streams_[i].last = static_cast<model::TokenId>(
+        i % static_cast<std::size_t>(model_->hyper_parameters().vocabulary));
+  }
+}
+
+void SpeedProbe::feed_prompt(Stream& stream, std::int64_t tokens) {
+  const auto vocabulary = static_cast<std::uint64_t>(model_->hyper_parameters().vocabulary);
+  std::vector<model::TokenId> prompt(static_cast<std::size_t>(tokens));
+  // A linear congruential generator: speed does not depend on the words, only on their variety.
+  auto state = static_cast<std::uint64_t>(stream.last) + 1;
+  for (model::TokenId& token : prompt) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    token = static_cast<model::TokenId>((state >> 33) % vocabulary);
+  }
+  logits_.resize(std::max<std::size_t>(logits_.size(), vocabulary));
+  const model::SequenceSlice slice{
+      .tokens = prompt, .pages = &stream.pages, .first_logit = tokens - 1};
+  const auto logits = std::span(logits_).first(vocabulary);
+  model_->forward(std::span(&slice, 1), *cache_, *workspace_, pool_, logits);
+  stream.last = static_cast<model::TokenId>(
+      model_->kernel_table().argmax(logits.data(), static_cast<std::int64_t>(vocabulary)));
+}
+
+void SpeedProbe::step(std::int64_t position) {
+  const auto vocabulary = static_cast<std::size_t>(model_->hyper_parameters().vocabulary);
+  batch_.clear();
+  for (const Stream& stream : streams_) {
+    batch_.push_back(
+        {.tokens = {&stream.last, 1}, .first_position = position, .pages = &stream.pages});
+  }
+  logits_.resize(std::max(logits_.size(), streams_.size() * vocabulary));
+  model_->forward(batch_, *cache_, *workspace_, pool_,
+                  std::span(logits_).first(streams_.size() * vocabulary));
+  pool_.parallel_for(
+      static_cast<std::int64_t>(streams_.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const auto index = static_cast<std::size_t>(i);
+          streams_[index].last = static_cast<model::TokenId>(model_->kernel_table().argmax(
+              logits_.data() + index * vocabulary, static_cast<std::int64_t>(vocabulary)));
+        }
+      });
+}
+
+}  // namespace spud::engine
