@@ -40,7 +40,7 @@ def _rule(pattern, scope, allowed, why):
     return WordRule(re.compile(pattern), re.compile(scope), re.compile(allowed), why)
 
 
-TESTS = r"_(test|bench)\.cpp$|_test_util\.[ch]pp$|^tests/"
+TESTS = r"_(test|bench)\.cpp$|/testing/|^tests/"
 WORD_RULES = [
     _rule(r"\b(asio|net)::detached\b", r"^(src|apps)/", r"/task_group(_test)?\.cpp$",
           "a coroutine nobody waits for; spawn it through TaskGroup"),
