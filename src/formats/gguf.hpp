@@ -50,5 +50,7 @@ std::string gguf_part_name(std::string_view prefix, std::uint64_t number, std::u
 // One metadata value, a key-value pair, as GGUF stores them (also what digests are made over).
 void append_gguf_value(std::string& out, const MetadataValue& value);
 void append_gguf_entry(std::string& out, const Metadata::Entry& entry);
+// The inverse of append_gguf_value, for exactly these bytes.
+[[nodiscard]] Result<MetadataValue> parse_gguf_value(std::span<const std::byte> bytes);
 
 }  // namespace spud::formats

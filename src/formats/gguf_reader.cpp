@@ -282,6 +282,16 @@ Result<void> read_version(ByteReader& reader, GgufHeader& header) {
 
 }  // namespace
 
+Result<MetadataValue> parse_gguf_value(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  MetadataValue value = read_value(reader);
+  if (reader.remaining() > 0) {
+    reader.fail(ErrorCode::kDataLoss, "{} bytes follow the value", reader.remaining());
+  }
+  SPUD_TRY(reader.status());
+  return value;
+}
+
 Result<GgufHeader> parse_gguf(std::span<const std::byte> bytes) {
   GgufHeader header;
   ByteReader reader(bytes);

@@ -4,10 +4,28 @@
 #include <system_error>
 
 #include "formats/gguf.hpp"
+#include "formats/hf_folder.hpp"
+#include "formats/safetensors.hpp"
 #include "io/byte_reader.hpp"
+#include "io/mapped_file.hpp"
 #include "quantize/quantize.hpp"
 
 namespace spud::formats {
+
+namespace {
+
+// By content: a GGUF file says so in its first four bytes, a safetensors header begins at byte 8.
+Result<bool> looks_like_safetensors(const std::filesystem::path& path) {
+  SPUD_TRY(const auto file, io::MappedFile::open(path));
+  const auto bytes = file.bytes();
+  if (bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0) return false;
+  if (bytes.size() > 8 && bytes[8] == std::byte{'{'}) return true;
+  return fail(ErrorCode::kInvalidArgument,
+              "'{}' is neither a GGUF nor a safetensors file (nor a Hugging Face folder)",
+              path.string());
+}
+
+}  // namespace
 
 std::uint64_t TensorInfo::rows() const noexcept {
   if (shape.empty()) return 0;
@@ -21,7 +39,9 @@ Result<std::shared_ptr<const ModelFile>> ModelFile::open(const std::filesystem::
   if (!std::filesystem::exists(path, error)) {
     return fail(ErrorCode::kNotFound, "no file or folder '{}'", path.string());
   }
-  return open_gguf(path);
+  if (std::filesystem::is_directory(path, error)) return open_hf_folder(path);
+  SPUD_TRY(const bool safetensors, looks_like_safetensors(path));
+  return safetensors ? open_safetensors(path) : open_gguf(path);
 }
 
 std::optional<std::size_t> ModelFile::find_tensor_index(std::string_view name) const noexcept {
