@@ -19,6 +19,10 @@ if(SPUD_SANITIZE)
   target_link_options(spud_flags INTERFACE -fsanitize=${SPUD_SANITIZE})
 endif()
 
+if(SPUD_FUZZ)  # coverage for libFuzzer; the targets themselves link it (tests/fuzz)
+  target_compile_options(spud_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 find_program(SPUD_CCACHE ccache)
 if(SPUD_CCACHE)
   # The precompiled header needs the sloppiness; the base directory lets two checkouts share hits.
