@@ -23,6 +23,8 @@ constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // U+2581
 // Real vocabularies stay below 300,000 tokens of at most a few hundred bytes.
 constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
 constexpr std::size_t kMaxTokenBytes = std::size_t{1} << 16;
+// Special and user-defined tokens are looked for at every byte of a text.
+constexpr std::size_t kMaxMarkedBytes = 1024;
 constexpr std::size_t kMaxArenaBytes = std::size_t{1} << 30;
 
 // Tokens that end a generation by their name, whatever the metadata says: chat models often name
@@ -155,9 +157,10 @@ Result<Vocabulary> Vocabulary::load(const formats::Metadata& metadata, bool byte
   }
   SPUD_TRY(vocabulary.load_types(metadata));
   SPUD_TRY(vocabulary.load_scores(metadata));
+  SPUD_TRY(vocabulary.check_marked_tokens());
   SPUD_TRY(vocabulary.build_index());
   SPUD_TRY(vocabulary.load_special_ids(metadata));
-  vocabulary.mark_end_of_generation(metadata);
+  vocabulary.mark_end_of_generation();
   SPUD_TRY(vocabulary.load_bytes(byte_level));
   return vocabulary;
 }
@@ -201,6 +204,18 @@ Result<void> Vocabulary::load_scores(const formats::Metadata& metadata) {
     }
   }
   scores_ = *scores;
+  return {};
+}
+
+Result<void> Vocabulary::check_marked_tokens() const {
+  for (std::size_t i = 0; i < size(); ++i) {
+    const bool marked = is_special(static_cast<TokenId>(i)) || types_[i] == TokenType::kUserDefined;
+    if (marked && texts_[i].size() > kMaxMarkedBytes) {
+      return fail(ErrorCode::kInvalidArgument,
+                  "the special token {} is {} bytes long, more than the limit of {}", i,
+                  texts_[i].size(), kMaxMarkedBytes);
+    }
+  }
   return {};
 }
 
@@ -291,23 +306,23 @@ Result<void> Vocabulary::load_special_ids(const formats::Metadata& metadata) {
   SPUD_TRY(read("tokenizer.ggml.bos_token_id", bos_));
   SPUD_TRY(read("tokenizer.ggml.eos_token_id", eos_));
   SPUD_TRY(read("tokenizer.ggml.unknown_token_id", unknown_));
+  std::optional<TokenId> end_of_turn;
+  std::optional<TokenId> end_of_message;
+  SPUD_TRY(read("tokenizer.ggml.eot_token_id", end_of_turn));
+  SPUD_TRY(read("tokenizer.ggml.eom_token_id", end_of_message));
+  for (const auto& id : {eos_, end_of_turn, end_of_message}) {
+    if (id) end_of_generation_.push_back(*id);
+  }
   return {};
 }
 
-void Vocabulary::mark_end_of_generation(const formats::Metadata& metadata) {
-  const auto mark = [&](TokenId id) { end_of_generation_.push_back(id); };
-  if (eos_) mark(*eos_);
-  for (const std::string_view key :
-       {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
-    const auto id = metadata.find_uint(key);
-    if (id && *id < size()) mark(static_cast<TokenId>(*id));
-  }
+void Vocabulary::mark_end_of_generation() {
   for (const std::string_view name : kEndNames) {
     const TokenId id = find(name);
     if (id == kNoToken) continue;
     // Converters have marked such tokens as text or user-defined; no text should become one.
     if (name != kStrikeEnd) types_[static_cast<std::size_t>(id)] = TokenType::kControl;
-    if (is_special(id)) mark(id);
+    if (is_special(id)) end_of_generation_.push_back(id);
   }
   // Harmony-style vocabularies close every message with <|end|> and the turn with another token.
   const TokenId end = find("<|end|>");

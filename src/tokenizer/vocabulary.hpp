@@ -92,10 +92,11 @@ class Vocabulary {
   Vocabulary() = default;
   [[nodiscard]] Result<void> load_types(const formats::Metadata& metadata);
   [[nodiscard]] Result<void> load_scores(const formats::Metadata& metadata);
+  [[nodiscard]] Result<void> check_marked_tokens() const;
   [[nodiscard]] Result<void> build_index();
   [[nodiscard]] Result<void> load_bytes(bool byte_level);
   [[nodiscard]] Result<void> load_special_ids(const formats::Metadata& metadata);
-  void mark_end_of_generation(const formats::Metadata& metadata);
+  void mark_end_of_generation();
 
   StringArena texts_;
   StringArena bytes_;
