@@ -40,6 +40,22 @@ inline __m512 load_f16(const std::uint8_t* at) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
 }
 
+// With few rows weights come from memory, faster than the hardware fetches ahead by itself. While a
+// panel is in work, the same place of the next panel is asked into the second-level cache, and the
+// lines just ahead into the first. Measured on one Zen 4 core with weights in memory, without and
+// with: Q8_0 13.5 -> 21 GB/s for 1 row, 163 -> 250 GOP/s for 16 rows; Q4_0 11.5 -> 19.6 GB/s for 1
+// row, 157 -> 243 GOP/s for 8.
+template <Form F>
+inline void prefetch_next_panel(const std::uint8_t* q, std::int64_t panel_bytes) {
+  for (int i = 0; i < F.bits; ++i) _mm_prefetch(q + panel_bytes + 64 * i, _MM_HINT_T1);
+}
+
+template <Form F>
+inline void prefetch_ahead(const std::uint8_t* q) {
+  constexpr std::int64_t kAhead = 384;  // from 512 on it gains nothing
+  for (int i = 0; i < F.bits; ++i) _mm_prefetch(q + kAhead + 64 * i, _MM_HINT_T0);
+}
+
 // The 8 groups of a block as unsigned bytes.
 template <Form F>
 inline void load_block(const std::uint8_t* q, __m512i (&w)[8]) {
@@ -154,13 +170,17 @@ template <Form F, int M>
 void direct_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int64_t n) {
   const std::int64_t blocks = args.k / kBlock;
   const std::int64_t stride = int8_stride(args.k);
+  const std::int64_t panel_bytes = F.panel_bytes(blocks);
   const std::uint8_t* scale_area = panel + blocks * F.quant_bytes();
   const auto* x = static_cast<const Int8Block*>(args.activations);
   __m512 acc[M];
   for (int r = 0; r < M; ++r) acc[r] = _mm512_setzero_ps();
   for (std::int64_t block = 0; block < blocks; ++block, ++x) {
+    const std::uint8_t* q = panel + block * F.quant_bytes();
+    prefetch_next_panel<F>(q, panel_bytes);
+    if constexpr (M <= 4) prefetch_ahead<F>(q);
     __m512i w[8];
-    load_block<F>(panel + block * F.quant_bytes(), w);
+    load_block<F>(q, w);
     Scales scales[F.subs()];
     for (int s = 0; s < F.subs(); ++s) scales[s] = load_scales<F>(scale_area, block, s);
     for (int r = 0; r < M; ++r) {
@@ -188,6 +208,8 @@ struct Chunk {
   const Scales* scales;   // one or two a block
   std::int64_t first;     // block
   std::int64_t blocks;
+  const std::uint8_t* next;  // the same chunk of the next panel, packed
+  std::int64_t next_step;    // bytes a block there
 };
 
 // M rows against a chunk. Partial sums between chunks live in `out`: storing a float and loading it
@@ -206,6 +228,10 @@ void tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, st
                               : _mm512_maskz_loadu_ps(lanes, out + r * args.out_stride);
   }
   for (std::int64_t b = 0; b < chunk.blocks; ++b, ++x) {
+    if (first_row == 0) {  // the first tile has the time to fetch the next panel (see above)
+      const std::uint8_t* next = chunk.next + b * chunk.next_step;
+      for (std::int64_t i = 0; i < chunk.next_step; i += 64) _mm_prefetch(next + i, _MM_HINT_T1);
+    }
     __m512i w[8];
     for (int g = 0; g < 8; ++g) w[g] = load(chunk.w + 512 * b + 64 * g);
 #pragma GCC unroll 16
@@ -259,7 +285,8 @@ void chunked_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int64
         }
       }
     }
-    const Chunk chunk{F.bits == 8 ? quants : bytes, scales, first, count};
+    const Chunk chunk{F.bits == 8 ? quants : bytes,   scales,         first, count,
+                      quants + F.panel_bytes(blocks), F.quant_bytes()};
     chunk_rows<F.sub == 16, F.mins>(args, chunk, n);
   }
 }
