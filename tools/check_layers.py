@@ -6,18 +6,15 @@ A layering that only a document states decays. Linking enforces part of it (DEPS
 dependencies), but a header-only use slips through. This compares every `#include "x/y.hpp"` with
 the DEPS of the including folder's spud_module(), forbids another module's internal/ folder, wants
 DEPS to point only to modules earlier in SPUD_MODULES and free of cycles, and keeps some words where
-they belong (WORD_RULES). With --objects it also proves by nm that each instruction-set file exports
-one function: a second symbol would be a shared inline function compiled with flags that other
-machines may not have.
+they belong (WORD_RULES). That an instruction-set file exports one symbol only is a test of kernels.
 
-usage: check_layers.py [--root DIR] [--objects BUILD_DIR]
+usage: check_layers.py [--root DIR]
 """
 
 import argparse
 import dataclasses
 import pathlib
 import re
-import subprocess
 import sys
 
 SOURCE_SUFFIXES = {".cpp", ".hpp"}
@@ -206,22 +203,10 @@ class Checker:
         if "internal" in included.parts:
             self.problem(place, f'"{target}" is internal to {owner.name}')
 
-    def check_objects(self, build):
-        """Each instruction-set object exports exactly one symbol."""
-        objects = sorted(p for p in build.rglob("*.o") if re.search(r"kernels_(avx\w*|neon)\.cpp\.o$", p.name))
-        for path in objects:
-            lines = subprocess.run(["nm", "-C", "--defined-only", "--extern-only", str(path)],
-                                   capture_output=True, text=True, check=True).stdout.splitlines()
-            if len(lines) != 1:
-                shown = "; ".join(line.split(maxsplit=2)[-1] for line in lines[:4])
-                self.problem(path, f"exports {len(lines)} symbols, not one: {shown}")
-        return len(objects)
-
 
 def main():
     parser = argparse.ArgumentParser(description="Check layers and a few rules beside them.")
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
-    parser.add_argument("--objects", type=pathlib.Path, metavar="BUILD_DIR")
     options = parser.parse_args()
     checker = Checker(options.root.resolve())
     checker.read_modules()
@@ -230,10 +215,9 @@ def main():
     for path in checker.sources():
         checker.check_file(path)
         count += 1
-    objects = checker.check_objects(options.objects) if options.objects else 0
     for problem in checker.problems:
         print(problem)
-    print(f"check_layers: {count} files, {len(checker.modules)} modules, {objects} objects, "
+    print(f"check_layers: {count} files, {len(checker.modules)} modules, "
           f"{len(checker.problems)} problems")
     return 1 if checker.problems else 0
 
