@@ -1,10 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spud/config_kinds.hpp"
 
-namespace spud::app {
+#include "base/registry.hpp"
+#include "config/config.hpp"
+#include "config/schema.hpp"
+#include "spud/commands/serve_options.hpp"
 
-// One line per kind: {"recipe", "...", &schema_of<compress::Recipe>,
-// &defaults_of<compress::Recipe>}.
-std::span<const ConfigKind> builtin_config_kinds() { return {}; }
+namespace spud::app {
+namespace {
+
+template <typename Options>
+std::string schema_of() {
+  return config::json_schema<Options>("spud");
+}
+
+template <typename Options>
+std::string defaults_of() {
+  return config::to_yaml(Options{});
+}
+
+// One line per kind.
+constexpr auto kKinds = make_registry<ConfigKind>({
+    {"serve", "Options of 'spud serve'", &schema_of<ServeOptions>, &defaults_of<ServeOptions>},
+});
+
+}  // namespace
+
+std::span<const ConfigKind> builtin_config_kinds() { return kKinds; }
 
 }  // namespace spud::app

@@ -4,6 +4,7 @@
 
 #include "gateway/internal/run_blocking.hpp"
 #include "gateway/internal/run_generation.hpp"
+#include "tokenizer/prompt.hpp"
 
 namespace spud::gateway::internal {
 namespace asio = boost::asio;
@@ -17,23 +18,7 @@ std::string special_text(const tokenizer::Tokenizer& tokenizer,
   return std::string(tokenizer.token_bytes(*token, /*render_special=*/true));
 }
 
-// The text of the pieces with the ranges a user wrote, where no special token may be recognised.
-struct RenderedPrompt {
-  std::string text;
-  std::vector<tokenizer::TextRange> literal;
-};
-
-RenderedPrompt join(const std::vector<tokenizer::PromptPiece>& pieces) {
-  RenderedPrompt out;
-  for (const tokenizer::PromptPiece& piece : pieces) {
-    const std::size_t begin = out.text.size();
-    out.text += piece.text;
-    if (piece.from_user) out.literal.push_back({.begin = begin, .end = out.text.size()});
-  }
-  return out;
-}
-
-// kUnavailable: this model cannot chat; the rest are the client's mistakes.
+// kUnimplemented: the template needs what we do not have; the rest are the client's mistakes.
 Result<std::vector<tokenizer::TokenId>> make_prompt(const ModelHost& host, api::ChatRequest request,
                                                     std::int64_t now_unix_seconds) {
   const tokenizer::Tokenizer& tokenizer = host.engine->tokenizer();
@@ -50,15 +35,7 @@ Result<std::vector<tokenizer::TokenId>> make_prompt(const ModelHost& host, api::
                                  fmt::format("the chat template: {}", pieces.error().message()))
                                .with_param("messages"));
   }
-  const RenderedPrompt prompt = join(*pieces);
-  SPUD_TRY(auto tokens,
-           tokenizer.encode_with_literals(prompt.text, prompt.literal, {.parse_special = true}));
-  // Most templates write BOS themselves; a model that needs one gets exactly one.
-  const auto bos = tokenizer.bos();
-  if (tokenizer.adds_bos() && bos && (tokens.empty() || tokens.front() != *bos)) {
-    tokens.insert(tokens.begin(), *bos);
-  }
-  return tokens;
+  return tokenizer::encode_prompt(tokenizer, *pieces);
 }
 
 }  // namespace

@@ -21,19 +21,33 @@ namespace {
 // Out of file descriptors: wait for connections to end instead of spinning on accept.
 constexpr std::chrono::milliseconds kAcceptPause{50};
 
+// The open ones, to stop them all.
+struct Connections {
+  std::set<Connection*> open;
+  std::function<void(std::size_t)> on_change;
+
+  void add(Connection* connection) {
+    open.insert(connection);
+    if (on_change) on_change(open.size());
+  }
+  void remove(Connection* connection) {
+    open.erase(connection);
+    if (on_change) on_change(open.size());
+  }
+};
+
 // Parameters by value: the coroutine owns its connection.
-asio::awaitable<void> serve(std::shared_ptr<Connection> connection,
-                            std::set<Connection*>* connections) {
+asio::awaitable<void> serve(std::shared_ptr<Connection> connection, Connections* connections) {
   struct Leave {
     Connection* connection;
-    std::set<Connection*>* connections;
+    Connections* connections;
     ~Leave() {
       connection->close();  // also ends a pending watch, which holds the connection
-      connections->erase(connection);
+      connections->remove(connection);
     }
   };
   const Leave leave{connection.get(), connections};
-  connections->insert(connection.get());
+  connections->add(connection.get());
   co_await connection->run();
 }
 
@@ -50,7 +64,7 @@ struct Server::Impl {
   tcp::acceptor acceptor;
   std::uint16_t port = 0;
   internal::ServerState state;
-  std::set<Connection*> connections;
+  Connections connections;
   TaskGroup accepting;
   TaskGroup tasks;  // the connections
 };
@@ -81,6 +95,7 @@ Result<std::unique_ptr<Server>> Server::listen(asio::any_io_executor executor,
   }
   auto impl = std::make_unique<Impl>(executor, std::move(acceptor));
   impl->port = impl->acceptor.local_endpoint(error).port();
+  impl->connections.on_change = options.on_connections;
   impl->state.options = std::move(options);
   impl->state.handler = std::move(handler);
   return std::unique_ptr<Server>(new Server(std::move(impl)));
@@ -96,7 +111,7 @@ void Server::stop_accepting() {
   error_code ignored;
   impl_->acceptor.close(ignored);
   impl_->tasks.close();
-  for (Connection* connection : impl_->connections) connection->stop();
+  for (Connection* connection : impl_->connections.open) connection->stop();
 }
 
 void Server::cancel_all() { impl_->tasks.cancel(); }

@@ -34,6 +34,8 @@ struct ServerOptions {
   std::chrono::milliseconds idle_timeout{75'000};   // between requests
   std::chrono::milliseconds write_timeout{30'000};  // one piece (64 KiB at most) of an answer
   std::string server_name = "spud";
+  // Told after each connection that comes or goes, for a gauge.
+  std::function<void(std::size_t num_connections)> on_connections;
   // The JSON body of an error the server itself answers (400, 408, 413, ...).
   std::function<std::string(int status, std::string_view message)> error_body;
 };
