@@ -56,11 +56,14 @@ class Interpreter {
   [[nodiscard]] Result<Value> evaluate_call(const Expr& node);
   [[nodiscard]] Result<Value> evaluate_method(const Expr& node, const Value& object,
                                               const Arguments& arguments);
+  // list.append(x) and the like; nothing when it is no such call.
   [[nodiscard]] Result<std::optional<Value>> mutate(const Expr& callee, const Arguments& arguments);
   [[nodiscard]] Result<Value> call_macro(const Stmt& macro, const Arguments& arguments);
   [[nodiscard]] Result<Arguments> evaluate_arguments(const Expr& node);
 
   Value* find_variable(std::string_view name) noexcept;
+  // The variable or namespace member an expression names; null when it is another expression.
+  Value* find_place(const Expr& place) noexcept;
   void set_variable(std::string_view name, Value value);
   [[nodiscard]] Result<void> emit(const Text& text);
 
