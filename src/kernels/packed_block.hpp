@@ -17,25 +17,47 @@ constexpr std::int64_t lane_of(std::int64_t row, std::int64_t column) {
 }
 constexpr std::int64_t group_of(std::int64_t column) { return column / 4; }
 
-// Stores value `u` (as stored: before the table of the lut types). `quants` starts zeroed.
+// Bit 0 of each of the 4 bytes of a word, as 4 bits in order.
+constexpr unsigned low_bits(std::uint32_t word) {
+  const std::uint32_t x = word & 0x01010101U;
+  return (x | (x >> 7) | (x >> 14) | (x >> 21)) & 15U;
+}
+
+// Stores the 32 values of `row` (before the table of the lut types), 4 columns of a group at a
+// time. `quants` starts zeroed: rows share the bytes of the masks.
 template <Form F>
-inline void put_value(std::uint8_t* quants, std::int64_t row, std::int64_t column,
-                      std::uint8_t u) noexcept {
-  const std::int64_t g = group_of(column);
-  const std::int64_t lane = lane_of(row, column);
+inline void put_values(std::uint8_t* quants, std::int64_t row,
+                       const std::uint8_t* values) noexcept {
+  std::uint32_t words[kGroups];
+  std::memcpy(words, values, sizeof words);
+  const auto store = [&](std::int64_t line, std::uint32_t word) {
+    std::memcpy(quants + 64 * line + 4 * row, &word, 4);
+  };
   if constexpr (F.bits == 8) {
-    quants[64 * g + lane] = u;
+    for (int g = 0; g < 8; ++g) store(g, words[g]);
   } else if constexpr (F.bits >= 4) {
-    quants[64 * (g % 4) + lane] |= static_cast<std::uint8_t>((u & 15U) << (g < 4 ? 0 : 4));
+    constexpr std::uint32_t kLow = 0x0F0F0F0FU;
+    for (int i = 0; i < 4; ++i) store(i, (words[i] & kLow) | ((words[i + 4] & kLow) << 4));
   } else {
-    quants[64 * (g / 4) + lane] |= static_cast<std::uint8_t>((u & 3U) << (2 * (g % 4)));
+    constexpr std::uint32_t kLow = 0x03030303U;
+    for (int h = 0; h < 2; ++h) {
+      std::uint32_t word = 0;
+      for (int f = 0; f < 4; ++f) word |= (words[4 * h + f] & kLow) << (2 * f);
+      store(h, word);
+    }
   }
   if constexpr (F.bits == 6) {
-    quants[256 + 64 * (g / 4) + lane] |= static_cast<std::uint8_t>((u >> 4) << (2 * (g % 4)));
+    for (int h = 0; h < 2; ++h) {
+      std::uint32_t word = 0;
+      for (int f = 0; f < 4; ++f) word |= ((words[4 * h + f] >> 4) & 0x03030303U) << (2 * f);
+      store(4 + h, word);
+    }
   }
   if constexpr (F.bits == 5 || F.bits == 3) {
-    std::uint8_t* masks = quants + 64 * (F.bits - 1) + 8 * g;
-    masks[lane / 8] |= static_cast<std::uint8_t>((u >> (F.bits - 1)) << (lane % 8));
+    for (int g = 0; g < 8; ++g) {  // bits 4 row .. 4 row + 3 of the group's mask
+      std::uint8_t& byte = quants[64 * (F.bits - 1) + 8 * g + row / 2];
+      byte |= static_cast<std::uint8_t>(low_bits(words[g] >> (F.bits - 1)) << (row % 2 * 4));
+    }
   }
 }
 

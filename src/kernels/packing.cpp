@@ -36,9 +36,8 @@ void pack_row(const std::uint8_t* blocks, std::int64_t num_blocks, std::int64_t 
   for (std::int64_t block = 0; block < num_blocks; block += kStep) {
     blocks += read_file_block<F>(blocks, in);
     put_scales<F>(in, row, block, scales);
-    for (std::int64_t i = 0; i < kStep * kBlock; ++i) {
-      std::uint8_t* quants = panel + (block + i / kBlock) * F.quant_bytes();
-      put_value<F>(quants, row, i % kBlock, in.values[i]);
+    for (std::int64_t b = 0; b < kStep; ++b) {
+      put_values<F>(panel + (block + b) * F.quant_bytes(), row, in.values + kBlock * b);
     }
   }
 }

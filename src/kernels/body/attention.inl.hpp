@@ -97,11 +97,13 @@ inline void soften(const AttentionArgs& args, std::int64_t page_start, int r, Bl
     Vec::store(p + j * Vec::kLanes, seen_e);
     sum = Vec::add(sum, seen_e);
   }
-  float shrink[Vec::kLanes];
-  Vec::store(shrink, exp_of(Vec::set1(block.max[r] - max)));
-  block.shrink[r] = shrink[0];
-  block.max[r] = max;
-  block.sum[r] = block.sum[r] * shrink[0] + Vec::reduce_add(sum);
+  if (max > block.max[r]) {  // else e^0, which is exactly the 1 that stands there
+    float shrink[Vec::kLanes];
+    Vec::store(shrink, exp_of(Vec::set1(block.max[r] - max)));
+    block.shrink[r] = shrink[0];
+    block.max[r] = max;
+  }
+  block.sum[r] = block.sum[r] * block.shrink[r] + Vec::reduce_add(sum);
 }
 
 // out[r] = out[r] * shrink[r] + p[r] . V over positions [begin, end) of the page, in kVecs vectors
