@@ -3,19 +3,25 @@
 #include "spud/commands.hpp"
 
 #include "base/registry.hpp"
+#include "spud/commands/bench.hpp"
 #include "spud/commands/config.hpp"
 #include "spud/commands/eval.hpp"
 #include "spud/commands/fetch.hpp"
 #include "spud/commands/inspect.hpp"
+#include "spud/commands/serve.hpp"
+#include "spud/commands/shrink.hpp"
 
 namespace spud::app {
 namespace {
 
 constexpr auto kCommands = make_registry<Command>({
+    kBenchCommand,
     kConfigCommand,
     kEvalCommand,
     kFetchCommand,
     kInspectCommand,
+    kServeCommand,
+    kShrinkCommand,
 });
 
 }  // namespace

@@ -24,10 +24,12 @@ Result<void> make_folders(const fs::path& folder) {
   return {};
 }
 
-void announce(const ChainState& state, ChainEvent::Kind kind) {
+void announce(const ChainState& state, ChainEvent::Kind kind, const Attempt* attempt = nullptr) {
   if (!state.options.on_event) return;
-  state.options.on_event(
-      {.kind = kind, .step = state.current_step, .alternative = state.current_alternative});
+  state.options.on_event({.kind = kind,
+                          .step = state.current_step,
+                          .alternative = state.current_alternative,
+                          .attempt = attempt});
 }
 
 Result<void> end_step(ChainState& state, StepRecord& record, StepStatus status,
@@ -56,7 +58,7 @@ Result<bool> try_alternatives(ChainState& state, std::size_t step_idx, const Pas
       if (is_decided(state.journal.steps[step_idx], name, attempt)) continue;
       SPUD_TRY(const Decision decision,
                internal::run_attempt(state, step_idx, pass, *alternative, attempt));
-      announce(state, ChainEvent::Kind::kDecided);
+      announce(state, ChainEvent::Kind::kDecided, &state.journal.steps[step_idx].attempts.back());
       if (decision == Decision::kAccepted) return true;
     }
   }

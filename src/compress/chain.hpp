@@ -35,13 +35,13 @@ struct ChainEvent {
   std::int64_t done = 0;
   std::int64_t total = 0;
   std::string_view text;
+  const Attempt* attempt = nullptr;  // of kDecided
 };
 
 struct ChainOptions {
   std::filesystem::path source;
   std::filesystem::path folder;  // created when absent
   Recipe recipe;
-  std::string recipe_text;  // its YAML as read: the journal keeps its digest
   std::span<const Pass> passes = builtin_passes();
   std::string spud_version;
   MeasurerFactory make_measurer;

@@ -46,12 +46,6 @@ Result<void> look_at_holdout(ChainState& state) {
   return state.save();
 }
 
-// The hold-out can only take away: unclear on little data is no objection, a failure is.
-bool holdout_objects(const ChainState& state) {
-  const auto kind = state.journal.holdout->kind;
-  return kind == quality::VerdictKind::kFail || kind == quality::VerdictKind::kAnomalous;
-}
-
 // Speeds differ from run to run and would make the artifact do so too: they stay in the journal.
 std::string certificate_reason(const Attempt& attempt) {
   return attempt.stage == "speed" ? "slower than its rule allows" : attempt.reason;
@@ -154,7 +148,8 @@ Result<void> write_accepted(ChainState& state) {
   const fs::path path = state.options.folder / kArtifact;
   SPUD_TRY(look_at_holdout(state));
   state.progress("writing the artifact", 0, 0);
-  if (holdout_objects(state)) {
+  // The hold-out can only take away: unclear on little data is no objection, a failure is.
+  if (holdout_failed(state.journal)) {
     SPUD_TRY(write_artifact(state, path, nullptr));
   } else {
     SPUD_TRY(const quality::Certificate certificate, make_certificate(state));

@@ -7,6 +7,7 @@
 #include "base/sha256.hpp"
 #include "compress/decision.hpp"
 #include "compress/passes/fp16.hpp"
+#include "config/config.hpp"
 #include "io/atomic_file.hpp"
 
 namespace spud::compress::internal {
@@ -67,7 +68,7 @@ Result<void> ChainState::open_journal(const formats::ModelFile& source) {
   Journal fresh{.source = options.source.string(),
                 .source_digest = formats::tensor_digest(source),
                 .recipe_name = options.recipe.name,
-                .recipe_digest = sha256_hex(options.recipe_text),
+                .recipe_digest = sha256_hex(config::to_yaml(options.recipe)),
                 .spud_version = options.spud_version,
                 .source_types = describe_types(source),
                 .dequantised = has_quantised_tensor(source)};

@@ -98,7 +98,7 @@ class EngineMeasurer final : public Measurer {
   }
 
   Result<std::vector<quality::ChoiceResult>> reference_choices() override {
-    const auto questions = data_.dataset.questions(quality::Split::kValidation);
+    const auto questions = this->questions();
     if (reference_choices_.empty() && !questions.empty()) {
       SPUD_TRY(reference_choices_,
                quality::answer_choices(questions, *tokenizer_, *original_.scorer,
@@ -156,6 +156,12 @@ class EngineMeasurer final : public Measurer {
       return progress_(p.sequences_done, p.sequences_total, what);
     };
   }
+  std::vector<const quality::Question*> questions() const {
+    auto all = data_.dataset.questions(quality::Split::kValidation);
+    const auto limit = static_cast<std::size_t>(recipe_.measure.questions);
+    if (all.size() > limit) all.resize(limit);
+    return all;
+  }
   std::span<const model::TokenId> some_text() const {
     return data_.calibration.sequences.front().tokens;
   }
@@ -191,9 +197,8 @@ Result<Measured> EngineMeasurer::measure(FilePtr candidate, const quality::Budge
       .candidate_tokenizer_digest = formats::tokenizer_digest(candidate->metadata()),
       .on_progress = callback("measuring")};
   const auto ask = [&]() -> Result<void> {
-    SPUD_TRY(measured.choices,
-             quality::answer_choices(data_.dataset.questions(quality::Split::kValidation),
-                                     *tokenizer_, *loaded.scorer, callback("questions")));
+    SPUD_TRY(measured.choices, quality::answer_choices(questions(), *tokenizer_, *loaded.scorer,
+                                                       callback("questions")));
     return {};
   };
   std::vector<quality::ChoiceResult> reference;
@@ -208,7 +213,7 @@ Result<Measured> EngineMeasurer::measure(FilePtr candidate, const quality::Budge
   if (broke_off) return fail(ErrorCode::kDataLoss, "{}", gate.verdict.sentence);
   measured.measurement = std::move(gate.measurement);
   measured.look = gate.verdict.look;
-  if (recipe_.measure.choices && !budget.mcq_drop_max &&
+  if (recipe_.measure.questions > 0 && !budget.mcq_drop_max &&
       gate.verdict.kind == quality::VerdictKind::kPass) {
     SPUD_TRY(ask());
   }

@@ -138,7 +138,11 @@ void MeasureOptions::visit_fields(config::FieldVisitor& v) {
            .min = 32,
            .max = 1e6},
           sensitivity_tokens);
-  v.field({.name = "choices", .help = "Answer the multiple-choice questions too."}, choices);
+  v.field({.name = "questions",
+           .help = "Multiple-choice questions a candidate answers, at most; 0: none.",
+           .min = 0,
+           .max = 1e6},
+          questions);
 }
 
 void SpeedOptions::visit_fields(config::FieldVisitor& v) {

@@ -53,7 +53,7 @@ struct MeasureOptions {
   std::int64_t holdout_tokens = 6'000;
   std::int64_t calibration_tokens = 6'000;
   std::int64_t sensitivity_tokens = 256;
-  bool choices = true;
+  std::int64_t questions = 40;
   void visit_fields(config::FieldVisitor& visitor);
 };
 

@@ -22,6 +22,8 @@ namespace spud::compress {
 console::Table verdict_table(const Journal& journal);
 // "Accepted: int4 mixed, 118.2 MB, 43.6 % of the original ...", one or two sentences.
 std::string headline(const Journal& journal);
+// The hold-out refused what validation had accepted: the artifact has no certificate.
+bool holdout_failed(const Journal& journal);
 // How the figures came about, for the foot of a report.
 std::string method_text(const Journal& journal);
 

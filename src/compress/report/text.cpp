@@ -77,6 +77,11 @@ std::string headline(const Journal& journal) {
   return text;
 }
 
+bool holdout_failed(const Journal& journal) {
+  return journal.holdout && (journal.holdout->kind == quality::VerdictKind::kFail ||
+                             journal.holdout->kind == quality::VerdictKind::kAnomalous);
+}
+
 std::string method_text(const Journal& journal) {
   std::string text = fmt::format(
       "Model: {} ({}). {}Measured with {}. Perplexity ratio, KL divergence and top-1 agreement are "
