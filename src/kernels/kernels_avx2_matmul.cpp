@@ -137,7 +137,9 @@ struct Chunk {
   const Scales* scales;
   std::int64_t first;  // block
   std::int64_t blocks;
-  __m128i shift;  // turns -128 * sum into -offset * sum
+  const std::uint8_t* next;  // the same chunk of the next panel, packed
+  std::int64_t next_step;    // bytes a block there
+  __m128i shift;             // turns -128 * sum into -offset * sum
 };
 
 inline __m256i broadcast4(const std::int8_t* at) {
@@ -196,6 +198,10 @@ void tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, st
                               : _mm256_maskload_ps(out + r * args.out_stride, lanes);
   }
   for (std::int64_t b = 0; b < chunk.blocks; ++b) {
+    if (first_row == 0) {  // half of the next panel's lines; the other half's tile does the rest
+      const std::uint8_t* next = chunk.next + b * chunk.next_step + 2 * half;
+      for (std::int64_t i = 0; i < chunk.next_step; i += 128) _mm_prefetch(next + i, _MM_HINT_T1);
+    }
     const Int8Block* x[M];
     for (int r = 0; r < M; ++r) x[r] = rows + r * stride + b;
     for (int s = 0; s < kSubs; ++s) {
@@ -269,7 +275,12 @@ void multiply_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int6
         }
       }
     }
-    const Chunk chunk{F.bits == 8 ? quants : bytes, scales, first, count,
+    const Chunk chunk{F.bits == 8 ? quants : bytes,
+                      scales,
+                      first,
+                      count,
+                      quants + F.panel_bytes(blocks),
+                      F.quant_bytes(),
                       _mm_cvtsi32_si128(7 - log2_of(F.offset))};
     chunk_rows<kind_of(F), F.sub == 16, F.mins>(args, chunk, n);
   }
