@@ -2,6 +2,7 @@
 #include "spud/config_kinds.hpp"
 
 #include "base/registry.hpp"
+#include "compress/recipe.hpp"
 #include "config/config.hpp"
 #include "config/schema.hpp"
 #include "spud/commands/serve_options.hpp"
@@ -21,6 +22,8 @@ std::string defaults_of() {
 
 // One line per kind.
 constexpr auto kKinds = make_registry<ConfigKind>({
+    {"recipe", "Steps and margins of 'spud shrink'", &schema_of<compress::Recipe>,
+     &defaults_of<compress::Recipe>},
     {"serve", "Options of 'spud serve'", &schema_of<ServeOptions>, &defaults_of<ServeOptions>},
 });
 
