@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/registry.hpp"
+#include "formats/check_model.hpp"
 #include "model/architecture.hpp"
 #include "model/decoder.hpp"
 #include "model/weights.hpp"
@@ -22,6 +23,8 @@ Result<std::shared_ptr<const Model>> Model::load(std::shared_ptr<const formats::
   SPUD_TRY(DecoderSpec spec, architecture->describe(*file));
   const kernels::KernelTable kernels = kernels::select_kernels(options.isa_limit);
   SPUD_TRY(DecoderWeights weights, load_weights(*file, spec, kernels, pool));
+  // After the checks that can name what this graph needs: vocabulary against rows, special ids.
+  SPUD_TRY(formats::require_sound_model(*file));
   // The file may be closed now: everything a forward reads is packed or copied.
   return std::make_shared<const Decoder>(std::move(spec), std::move(weights), kernels);
 }
