@@ -111,6 +111,14 @@ TEST(ChatTemplateLimits, EndlessWorkEnds) {
            "{% set ns = namespace(l=[]) %}{% for i in range(200) %}{% set ns.l = [ns.l] %}{% "
            "endfor %}",
            "{{ ('a\n' * 100000) | indent(10000) }}",
+           // Lists that hold one list twice: little memory, no end of walking.
+           "{% set ns = namespace(a=[1], b=[1]) %}{% for i in range(90) %}"
+           "{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}{% endfor %}{{ ns.a == ns.b "
+           "}}",
+           "{% set a = [range(100000) | list] * 40 %}{% for i in range(9999) %}"
+           "{% if a == [0] or 5 in a %}{% endif %}{% set b = a | unique %}{% endfor %}",
+           "{% set t = 'ab' * 500000 %}{{ (t ~ 'c') in (t * 4) }}{{ t.find('a' * 90000) }}"
+           "{{ t.strip('b' * 400000 ~ 'a') }}{{ t.replace('ab' * 9999 ~ 'c', '') }}",
        }) {
     EXPECT_EQ(code_of(source), ErrorCode::kResourceExhausted) << source;
   }

@@ -30,6 +30,12 @@ class Budget {
     }
     return step(1 + count / 64);
   }
+  // Before `part` bytes are looked for in `text` bytes, which may take their product.
+  [[nodiscard]] Result<void> search(std::size_t text, std::size_t part) {
+    return step(1 + (text / 64) * (1 + part / 16));
+  }
+  // Before values of this weight are walked through.
+  [[nodiscard]] Result<void> walk(std::size_t weight) { return step(weight / 8); }
   std::size_t max_bytes() const noexcept { return max_bytes_; }
 
  private:

@@ -23,6 +23,9 @@ struct Arguments {
 // Is the argument there? (An undefined value passed on purpose counts as absent.)
 inline bool given(const Value& argument) { return !argument.is_undefined(); }
 
+// What a test on these may walk through: strings in strings cost their product.
+std::size_t test_weight(const Value& input, const Arguments& arguments) noexcept;
+
 struct Environment {
   Budget& budget;
   std::int64_t now_unix_seconds = 0;

@@ -144,6 +144,10 @@ Result<Value> Interpreter::evaluate_compare(const Expr& node) {
   SPUD_TRY(Value left, evaluate(*node.children[0]));
   for (std::size_t i = 0; i < node.ops.size(); ++i) {
     SPUD_TRY(Value right, evaluate(*node.children[i + 1]));
+    SPUD_TRY(budget_.walk(left.weight() + right.weight()));
+    if (const Text* part = left.as_text(); part != nullptr && right.as_text() != nullptr) {
+      SPUD_TRY(budget_.search(right.as_text()->bytes.size(), part->bytes.size()));
+    }
     SPUD_TRY(const bool holds, at_line(node.line, compare(node.ops[i], left, right)));
     if (!holds) return Value::boolean(false);
     left = std::move(right);
@@ -172,6 +176,7 @@ Result<Value> Interpreter::evaluate_filter(const Expr& node, const Value& input)
 Result<Value> Interpreter::evaluate_test(const Expr& node) {
   SPUD_TRY(const Value input, evaluate(*node.children[0]));
   SPUD_TRY(const Arguments arguments, evaluate_arguments(node));
+  SPUD_TRY(budget_.walk(test_weight(input, arguments)));
   SPUD_TRY(const bool holds, at_line(node.line, node.test->apply(input, arguments)));
   return Value::boolean(holds);
 }

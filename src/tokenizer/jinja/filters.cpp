@@ -26,6 +26,8 @@ Result<Value> filter_trim(Environment& environment, const Value& input,
   SPUD_TRY(const auto bound, bind_arguments(arguments, kNames));
   SPUD_TRY(const TextPtr text, text_input(environment, input));
   const Text* characters = bound[0].as_text();
+  SPUD_TRY(environment.budget.search(text->bytes.size(),
+                                     characters == nullptr ? 0 : characters->bytes.size()));
   return Value::text(strip(*text, characters == nullptr
                                       ? std::nullopt
                                       : std::optional<std::string_view>(characters->bytes)));
@@ -53,6 +55,7 @@ Result<Value> filter_replace(Environment& environment, const Value& input,
   SPUD_TRY(const TextPtr text, text_input(environment, input));
   SPUD_TRY(const TextPtr from, to_text(environment.budget, bound[0]));
   SPUD_TRY(const TextPtr to, to_text(environment.budget, bound[1]));
+  SPUD_TRY(environment.budget.search(text->bytes.size(), from->bytes.size()));
   SPUD_TRY(Text replaced,
            replace(environment.budget, *text, from->bytes, *to, bound[2].as_int().value_or(-1)));
   return Value::text(std::move(replaced));

@@ -99,7 +99,10 @@ Result<std::vector<Value>> sort_by(Environment& environment, const std::vector<V
   std::vector<std::size_t> order(items.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   // log2(n) comparisons for each item; an error inside the comparison is kept until after the sort.
+  std::size_t weight = 0;
+  for (const Value& key : keys) weight += key.weight();
   SPUD_TRY(environment.budget.step(items.size() * 20 + 1));
+  SPUD_TRY(environment.budget.walk(weight * 20));
   std::optional<Error> error;
   const auto before = [&](std::size_t a, std::size_t b) {
     const auto result = reverse ? less(keys[b], keys[a]) : less(keys[a], keys[b]);
@@ -153,6 +156,7 @@ Result<Value> filter_unique(Environment& environment, const Value& input,
   SPUD_TRY(const auto bound, bind_arguments(arguments, kNames));
   SPUD_TRY(const std::vector<Value> items, items_of(environment, input));
   std::vector<Value> seen;
+  std::size_t seen_weight = 0;
   std::vector<Value> kept;
   for (const Value& item : items) {
     Value key = item;
@@ -161,6 +165,8 @@ Result<Value> filter_unique(Environment& environment, const Value& input,
     }
     SPUD_TRY(key, sort_key(environment, std::move(key), bound[0].truth()));
     SPUD_TRY(environment.budget.step(seen.size() + 1));
+    SPUD_TRY(environment.budget.walk(seen_weight));
+    seen_weight += key.weight();
     if (std::ranges::any_of(seen, [&](const Value& other) { return equal(other, key); })) continue;
     seen.push_back(std::move(key));
     kept.push_back(item);
@@ -194,6 +200,7 @@ Result<Value> filter_extreme(Environment& environment, const Value& input,
       SPUD_TRY(key, attribute_path(key, bound[1]));
     }
     SPUD_TRY(key, sort_key(environment, std::move(key), bound[0].truth()));
+    SPUD_TRY(environment.budget.walk(key.weight()));
     bool better = i == 0;
     if (!better) {
       SPUD_TRY(better, kGreatest ? less(best_key, key) : less(key, best_key));
@@ -289,6 +296,7 @@ Result<Value> filter_select(Environment& environment, const Value& input,
       SPUD_TRY(value, attribute_path(item, path));
     }
     bool passes = value.truth();
+    SPUD_TRY(environment.budget.walk(test_weight(value, rest)));
     if (test != nullptr) {
       SPUD_TRY(passes, test->apply(value, rest));
     }

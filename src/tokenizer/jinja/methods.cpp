@@ -186,6 +186,9 @@ Result<std::optional<Value>> call_string_method(Environment& environment, const 
   SPUD_TRY(Bound bound, bind_arguments(arguments, std::span(method->parameters.begin(), last)));
   bound.resize(method->parameters.size());
   SPUD_TRY(environment.budget.bytes(text.bytes.size()));
+  // All of them look for their first argument in the text, or for its characters.
+  const Text* part = bound[0].as_text();
+  SPUD_TRY(environment.budget.search(text.bytes.size(), part == nullptr ? 0 : part->bytes.size()));
   SPUD_TRY(Value value, method->call(environment, text, bound));
   return std::optional(std::move(value));
 }
@@ -228,6 +231,7 @@ Result<std::optional<Value>> call_list_method(Environment& environment, const Li
   static constexpr std::string_view kNames[] = {"value"};
   SPUD_TRY(const Bound bound, bind_arguments(arguments, kNames));
   SPUD_TRY(environment.budget.step(list.items.size()));
+  SPUD_TRY(environment.budget.walk(list.weight));
   const auto same = [&](const Value& item) { return equal(item, bound[0]); };
   if (name == "count") {
     return std::optional(Value::integer(std::ranges::count_if(list.items, same)));

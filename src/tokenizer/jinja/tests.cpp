@@ -122,6 +122,17 @@ constexpr auto kTests = make_registry<Test>({
 
 }  // namespace
 
+std::size_t test_weight(const Value& input, const Arguments& arguments) noexcept {
+  std::size_t weight = input.weight();
+  for (const Value& argument : arguments.positional) {
+    weight += argument.weight();
+    if (input.as_text() != nullptr && argument.as_text() != nullptr) {
+      weight += input.weight() * argument.weight();
+    }
+  }
+  return weight;
+}
+
 const Test* find_test(std::string_view name) noexcept {
   const auto found = std::ranges::find(kTests, name, &Test::name);
   return found == kTests.end() ? nullptr : &*found;

@@ -8,17 +8,28 @@
 namespace spud::tokenizer::jinja {
 namespace {
 
-// Works on values whose depth is bounded, so recursion is too.
-Result<int> checked_depth(const Value& value) {
+struct Extent {
+  int depth = 1;
+  std::size_t weight = 1;
+};
+
+// Counts one more value inside a container. Depth and weight are bounded, so whatever walks through
+// a value is too.
+Result<void> add_inside(Extent& extent, const Value& value) {
   if (value.get<std::shared_ptr<Namespace>>() != nullptr) {
     return fail(ErrorCode::kUnimplemented, "a namespace inside another value is not supported");
   }
-  const int depth = value.depth() + 1;
-  if (depth > kMaxValueDepth) {
+  extent.depth = std::max(extent.depth, value.depth() + 1);
+  extent.weight += value.weight();
+  if (extent.depth > kMaxValueDepth) {
     return fail(ErrorCode::kResourceExhausted, "values nest deeper than the limit of {}",
                 kMaxValueDepth);
   }
-  return depth;
+  if (extent.weight > kMaxValueWeight) {
+    return fail(ErrorCode::kResourceExhausted, "a value holds more than the limit of {} others",
+                kMaxValueWeight);
+  }
+  return {};
 }
 
 bool equal_dicts(const Dict& a, const Dict& b) noexcept {
@@ -95,24 +106,25 @@ int Value::depth() const noexcept {
   return 0;
 }
 
+std::size_t Value::weight() const noexcept {
+  if (const Text* text = as_text()) return 1 + text->bytes.size() / 64;
+  if (const List* list = as_list()) return list->weight;
+  if (const Dict* dict = as_dict()) return dict->weight;
+  return 1;
+}
+
 Result<Value> make_list(std::vector<Value> items, bool tuple) {
-  int depth = 1;
-  for (const Value& item : items) {
-    SPUD_TRY(const int with_item, checked_depth(item));
-    depth = std::max(depth, with_item);
-  }
-  return Value(Value::Variant(std::make_shared<const List>(
-      List{.items = std::move(items), .tuple = tuple, .depth = depth})));
+  Extent extent;
+  for (const Value& item : items) SPUD_TRY(add_inside(extent, item));
+  return Value(Value::Variant(std::make_shared<const List>(List{
+      .items = std::move(items), .tuple = tuple, .depth = extent.depth, .weight = extent.weight})));
 }
 
 Result<Value> make_dict(std::vector<Dict::Entry> entries) {
-  int depth = 1;
-  for (const Dict::Entry& entry : entries) {
-    SPUD_TRY(const int with_entry, checked_depth(entry.value));
-    depth = std::max(depth, with_entry);
-  }
-  return Value(Value::Variant(
-      std::make_shared<const Dict>(Dict{.entries = std::move(entries), .depth = depth})));
+  Extent extent;
+  for (const Dict::Entry& entry : entries) SPUD_TRY(add_inside(extent, entry.value));
+  return Value(Value::Variant(std::make_shared<const Dict>(
+      Dict{.entries = std::move(entries), .depth = extent.depth, .weight = extent.weight})));
 }
 
 void put(std::vector<Dict::Entry>& entries, TextPtr key, Value value) {

@@ -29,11 +29,13 @@ struct List {
   std::vector<Value> items;
   bool tuple = false;
   int depth = 1;
+  std::size_t weight = 1;
 };
 struct Dict {
   struct Entry;
   std::vector<Entry> entries;  // in order of insertion; keys are strings
   int depth = 1;
+  std::size_t weight = 1;
   const Value* find(std::string_view key) const noexcept;
 };
 struct Namespace;
@@ -78,6 +80,9 @@ class Value {
   // "str", "int", "list", ...: Python's name of the type.
   std::string_view type_name() const noexcept;
   int depth() const noexcept;
+  // How much there is to walk through: values inside, and strings by their length. A list may hold
+  // one list many times, so this can be far more than the memory it takes.
+  std::size_t weight() const noexcept;
 
  private:
   Variant data_;
@@ -99,8 +104,9 @@ struct Loop {
 };
 
 inline constexpr int kMaxValueDepth = 100;
+inline constexpr std::size_t kMaxValueWeight = std::size_t{1} << 22;
 
-// Made only through these: too deep, or a namespace inside, is an error.
+// Made only through these: too deep, too heavy, or a namespace inside, is an error.
 [[nodiscard]] Result<Value> make_list(std::vector<Value> items, bool tuple = false);
 [[nodiscard]] Result<Value> make_dict(std::vector<Dict::Entry> entries);
 // Sets or replaces a key.
