@@ -5,7 +5,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "compress/overlay_file.hpp"
 #include "io/atomic_file.hpp"
 
 namespace spud::compress {
@@ -99,28 +98,38 @@ Result<const Importance*> EngineCalibration::importance() {
   return &*importance_;
 }
 
+Result<OverlayTensor> EngineCalibration::quantised(std::size_t index, const TensorChoice& choice) {
+  const auto known = blocks_.find({index, choice.type});
+  if (known != blocks_.end()) return known->second;
+  const formats::TensorInfo& info = inputs_.original->tensors().at(index);
+  const auto size = tensor::bytes_for(choice.type, info.num_values());
+  if (!size) {
+    return fail(ErrorCode::kInvalidArgument, "tensor '{}' cannot be {}", info.name,
+                tensor::to_string(choice.type));
+  }
+  std::span<const float> weights;
+  if (choice.use_importance) {
+    SPUD_TRY(const Importance* importance, this->importance());
+    const auto found = importance->find(info.name);
+    if (found == importance->end()) {
+      return fail(ErrorCode::kDataLoss, "tensor '{}' was never seen in calibration", info.name);
+    }
+    weights = found->second;
+  }
+  auto bytes = std::make_shared<std::vector<std::byte>>(*size);
+  SPUD_TRY(quantise_tensor({*inputs_.original, index, choice, weights}, *inputs_.pool, *bytes));
+  OverlayTensor tensor{.type = choice.type, .bytes = std::move(bytes)};
+  if (blocks_bytes_ + *size <= inputs_.blocks_limit_bytes) {
+    blocks_bytes_ += *size;
+    blocks_.emplace(std::pair(index, choice.type), tensor);
+  }
+  return tensor;
+}
+
 Result<FilePtr> EngineCalibration::overlay(const std::map<std::size_t, TensorChoice>& replaced) {
-  SPUD_TRY(const Importance* importance, this->importance());
   std::map<std::size_t, OverlayTensor> tensors;
   for (const auto& [index, choice] : replaced) {
-    const formats::TensorInfo& info = inputs_.original->tensors().at(index);
-    const auto bytes = tensor::bytes_for(choice.type, info.num_values());
-    if (!bytes) {
-      return fail(ErrorCode::kInvalidArgument, "tensor '{}' cannot be {}", info.name,
-                  tensor::to_string(choice.type));
-    }
-    OverlayTensor tensor{.type = choice.type, .bytes = std::vector<std::byte>(*bytes)};
-    std::span<const float> weights;
-    if (choice.use_importance) {
-      const auto found = importance->find(info.name);
-      if (found == importance->end()) {
-        return fail(ErrorCode::kDataLoss, "tensor '{}' was never seen in calibration", info.name);
-      }
-      weights = found->second;
-    }
-    SPUD_TRY(
-        quantise_tensor({*inputs_.original, index, choice, weights}, *inputs_.pool, tensor.bytes));
-    tensors.emplace(index, std::move(tensor));
+    SPUD_TRY(tensors[index], quantised(index, choice));
   }
   return std::make_shared<const OverlayFile>(inputs_.original, std::move(tensors));
 }

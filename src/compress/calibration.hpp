@@ -11,6 +11,7 @@
 #include <string>
 
 #include "compress/measurer.hpp"
+#include "compress/overlay_file.hpp"
 #include "compress/pass.hpp"
 #include "engine/scorer.hpp"
 #include "model/model.hpp"
@@ -25,6 +26,7 @@ struct CalibrationInputs {
   quality::SequenceSet text;  // the calibration split
   std::int64_t importance_tokens = 0;
   std::uint64_t logits_limit_bytes = 0;
+  std::uint64_t blocks_limit_bytes = 0;  // of quantised tensors kept between questions
   std::filesystem::path folder;
   concurrency::ThreadPool* pool = nullptr;
   MeasurerProgress progress;
@@ -42,12 +44,16 @@ class EngineCalibration final : public Calibration, private SensitivityProbe {
  private:
   Result<Loss> measure(const std::map<std::size_t, TensorChoice>& replaced,
                        std::int64_t max_tokens) override;
+  Result<OverlayTensor> quantised(std::size_t index, const TensorChoice& choice);
   Result<FilePtr> overlay(const std::map<std::size_t, TensorChoice>& replaced);
   std::filesystem::path note_path(std::string_view name) const;
 
   CalibrationInputs inputs_;
   quality::ReferenceLogits reference_;
   std::optional<Importance> importance_;
+  // The joint questions ask for the same tensors again and again; searching scales is dear.
+  std::map<std::pair<std::size_t, tensor::DType>, OverlayTensor> blocks_;
+  std::uint64_t blocks_bytes_ = 0;
 };
 
 }  // namespace spud::compress

@@ -8,7 +8,6 @@
 // instrument) is an Error, and the chain can be resumed.
 #pragma once
 
-#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -47,7 +46,7 @@ struct ChainOptions {
   MeasurerFactory make_measurer;
   std::function<void(const ChainEvent&)> on_event;
   // Looked at between candidates and while measuring; a cancelled chain resumes.
-  const std::atomic<bool>* cancelled = nullptr;
+  std::function<bool()> cancelled;
 };
 
 // The journal as it stands at the end (finished), with model.gguf, certificate.json and reports in

@@ -128,8 +128,8 @@ TEST_F(ChainTest, OneFolderHoldsOneChainAtATime) {
 
 TEST_F(ChainTest, NoticesThatTheAcceptedArtifactWasChangedFromOutside) {
   auto chain = options(recipe_yaml(kRtnOnly), builtin_passes());
-  std::atomic<bool> cancelled{false};
-  chain.cancelled = &cancelled;
+  bool cancelled = false;
+  chain.cancelled = [&cancelled] { return cancelled; };
   chain.on_event = [&](const ChainEvent& event) {
     if (event.kind == ChainEvent::Kind::kDecided) cancelled = true;
   };

@@ -138,6 +138,7 @@ class EngineMeasurer final : public Measurer {
                       .text = data_.calibration,
                       .importance_tokens = recipe_.measure.calibration_tokens,
                       .logits_limit_bytes = options.logits_limit_bytes / 4,
+                      .blocks_limit_bytes = options.blocks_limit_bytes,
                       .folder = context.folder,
                       .pool = &pool_,
                       .progress = progress_}),

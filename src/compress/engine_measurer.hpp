@@ -13,6 +13,8 @@ struct EngineMeasurerOptions {
   model::LoadOptions load;
   // Of reference logits kept in memory; what does not fit is computed again.
   std::uint64_t logits_limit_bytes = std::uint64_t{2} << 30;
+  // Of tensors quantised for the search of the mixed alternative; beyond it they are made again.
+  std::uint64_t blocks_limit_bytes = std::uint64_t{1} << 30;
 };
 
 // For ChainOptions::make_measurer.

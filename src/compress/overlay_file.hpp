@@ -16,7 +16,7 @@ namespace spud::compress {
 
 struct OverlayTensor {
   tensor::DType type{};
-  std::vector<std::byte> bytes;
+  std::shared_ptr<const std::vector<std::byte>> bytes;  // shared by overlays that have it in common
 };
 
 // Immutable; thread-safe for reading.
@@ -27,7 +27,7 @@ class OverlayFile final : public formats::ModelFile {
       : under_(std::move(under)), replaced_(std::move(replaced)), tensors_(under_->tensors()) {
     for (const auto& [index, tensor] : replaced_) {
       tensors_.at(index).dtype = tensor.type;
-      tensors_.at(index).size_bytes = tensor.bytes.size();
+      tensors_.at(index).size_bytes = tensor.bytes->size();
     }
   }
   std::string_view format() const noexcept override { return under_->format(); }
@@ -36,7 +36,7 @@ class OverlayFile final : public formats::ModelFile {
   std::span<const std::byte> tensor_bytes(std::size_t index) const noexcept override {
     const auto found = replaced_.find(index);
     return found == replaced_.end() ? under_->tensor_bytes(index)
-                                    : std::span<const std::byte>(found->second.bytes);
+                                    : std::span<const std::byte>(*found->second.bytes);
   }
   std::uint64_t file_bytes() const noexcept override { return under_->file_bytes(); }
 

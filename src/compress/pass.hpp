@@ -58,7 +58,7 @@ struct PassContext {
   const formats::ModelFile& accepted;  // the last accepted artifact
   const StepOptions& step;
   std::string_view alternative;
-  std::int64_t sensitivity_tokens = 256;
+  std::int64_t sensitivity_tokens = 128;
   int attempt = 0;  // 0 for the first try of this alternative; later ones must be safer
   Calibration& calibration;
   concurrency::ThreadPool& pool;

@@ -51,8 +51,8 @@ struct MeasureOptions {
   std::int64_t sequence_tokens = 256;
   std::int64_t validation_tokens = 12'000;
   std::int64_t holdout_tokens = 6'000;
-  std::int64_t calibration_tokens = 6'000;
-  std::int64_t sensitivity_tokens = 256;
+  std::int64_t calibration_tokens = 3'000;
+  std::int64_t sensitivity_tokens = 128;
   std::int64_t questions = 40;
   void visit_fields(config::FieldVisitor& visitor);
 };

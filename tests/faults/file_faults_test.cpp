@@ -37,10 +37,10 @@ Result<PassOutput> wrong_zero_point(const PassContext& c, const std::filesystem:
   return run_damaged_affine(c, out, [](Draft& d) {
     auto& bytes = d.tensor(kVictim).bytes;
     for (std::size_t at = 0; at < bytes.size(); at += kQ4AffineBlock) {
-      // The minimum forgets one step of the grid: all values of a block move by the scale.
+      // The minimum loses a tenth: all values of a block move by about one step of the grid.
       std::uint16_t minimum;
       std::memcpy(&minimum, bytes.data() + at + 2, sizeof minimum);
-      set_half(bytes.data() + at + 2, static_cast<std::uint16_t>(minimum - 0x00C0));
+      set_half(bytes.data() + at + 2, static_cast<std::uint16_t>(minimum - 0x0080));
     }
   });
 }

@@ -2,7 +2,6 @@
 #include "spud/commands/shrink.hpp"
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -26,13 +25,28 @@ struct Arguments {
   bool status = false;
 };
 
-// Ctrl-C: the chain stops at the next safe place and can be resumed. The one global of this file: a
-// signal handler reaches nothing else.
-std::atomic<bool> interrupted{false};
-void on_interrupt(int) {
-  interrupted.store(true);
-  std::signal(SIGINT, SIG_DFL);  // a second one ends the program at once; that is safe, too
-}
+// Ctrl-C without a handler: the signal is held back and asked for, so that the chain stops at the
+// next safe place. A second one ends the program at once; that is safe, too.
+class InterruptWatch {
+ public:
+  InterruptWatch() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  }
+  bool interrupted() {
+    constexpr timespec kNoWait{};
+    if (!seen_ && sigtimedwait(&signals_, nullptr, &kNoWait) == SIGINT) {
+      seen_ = true;
+      pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
+    }
+    return seen_;
+  }
+
+ private:
+  sigset_t signals_{};
+  bool seen_ = false;
+};
 
 Result<kernels::Isa> parse_isa(std::string_view name) {
   for (const auto isa : {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512}) {
@@ -79,11 +93,11 @@ Result<int> run_shrink(const Arguments& arguments, const GlobalOptions& globals)
            compress::load_recipe(arguments.recipe, compress::builtin_passes()));
   if (!arguments.data.empty()) recipe.measure.data = arguments.data;
   SPUD_TRY(const kernels::Isa isa, parse_isa(globals.isa));
+  InterruptWatch watch;  // before the pool: its threads inherit the mask
   const concurrency::RealClock clock;
   concurrency::ThreadPool pool(globals.threads > 0 ? globals.threads
                                                    : concurrency::read_cpu_budget().threads);
   ShrinkProgress progress(console::detect_terminal(), clock, globals.quiet);
-  std::signal(SIGINT, on_interrupt);
   SPUD_TRY(const compress::Journal journal,
            compress::run_chain(
                {.source = arguments.model,
@@ -92,7 +106,7 @@ Result<int> run_shrink(const Arguments& arguments, const GlobalOptions& globals)
                 .spud_version = kVersion,
                 .make_measurer = compress::make_engine_measurer({.load = {.isa_limit = isa}}),
                 .on_event = [&](const compress::ChainEvent& event) { progress.on_event(event); },
-                .cancelled = &interrupted},
+                .cancelled = [&] { return watch.interrupted(); }},
                pool, clock));
   print_result(journal, arguments.out, globals.json);
   return exit_code(journal);

@@ -17,7 +17,8 @@ using tensor::DType;
 // a small sample measures much more precisely, is the safe side.
 constexpr double kBudgetShares[] = {0.75, 0.55, 0.4};
 // The joint loss decides the mix: it gets more tokens than one tensor's ranking does.
-constexpr std::int64_t kJointSampleFactor = 4;
+constexpr std::int64_t kJointSampleFactor = 8;
+constexpr std::size_t kRowStride = 8;
 constexpr std::size_t kSaveEvery = 8;
 constexpr std::string_view kNote = "sensitivity";
 
@@ -104,25 +105,24 @@ class MixedPlanner {
     return {.type = type, .search_scale = true, .use_importance = has_importance(index)};
   }
 
-  // Weighted squared error of a type, for choosing between the two grids. No forward pass.
+  // Weighted squared error of a type on every kRowStride-th row, for choosing between the two
+  // grids. No forward pass.
   Result<double> error_of(std::size_t index, DType type) const {
     const formats::TensorInfo& info = file_.tensors()[index];
-    std::vector<std::byte> blocks(*tensor::bytes_for(type, info.num_values()));
+    const auto bytes = file_.tensor_bytes(index);
     const std::span<const float> weights =
         has_importance(index) ? std::span<const float>(importance_->find(name(index))->second)
                               : std::span<const float>{};
-    SPUD_TRY(
-        quantise_tensor({file_, index, four_bit(index, type), weights}, context_.pool, blocks));
     std::vector<float> before(info.columns());
     std::vector<float> after(info.columns());
-    const std::size_t row_bytes = blocks.size() / info.rows();
-    const std::size_t in_row = file_.tensor_bytes(index).size() / info.rows();
+    std::vector<std::byte> blocks(*tensor::bytes_for(type, info.columns()));
+    const std::size_t row_bytes = bytes.size() / info.rows();
     double sum = 0;
-    for (std::size_t row = 0; row < info.rows(); ++row) {
-      SPUD_TRY(quantize::dequantize(
-          info.dtype, file_.tensor_bytes(index).subspan(row * in_row, in_row), before));
-      SPUD_TRY(quantize::dequantize(
-          type, std::span<const std::byte>(blocks).subspan(row * row_bytes, row_bytes), after));
+    for (std::size_t row = 0; row < info.rows(); row += kRowStride) {
+      SPUD_TRY(quantize::dequantize(info.dtype, bytes.subspan(row * row_bytes, row_bytes), before));
+      SPUD_TRY(quantize::quantize_row(type, before, {.importance = weights, .search_scale = true},
+                                      blocks));
+      SPUD_TRY(quantize::dequantize(type, blocks, after));
       for (std::size_t i = 0; i < before.size(); ++i) {
         const double difference = static_cast<double>(before[i]) - after[i];
         sum += difference * difference * (weights.empty() ? 1.0 : weights[i]);
