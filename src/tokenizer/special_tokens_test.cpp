@@ -45,8 +45,11 @@ std::vector<Fragment> reference_split(const Vocabulary& vocabulary, std::string_
       order.push_back(id);
     }
   }
-  std::ranges::stable_sort(order, std::greater(),
-                           [&](TokenId id) { return vocabulary.text(id).size(); });
+  std::ranges::sort(order, [&](TokenId a, TokenId b) {
+    const std::size_t size_a = vocabulary.text(a).size();
+    const std::size_t size_b = vocabulary.text(b).size();
+    return size_a != size_b ? size_a > size_b : a < b;
+  });
   std::vector<Fragment> fragments = {{0, text.size(), kNoToken}};
   for (const TokenId id : order) {
     std::vector<Fragment> next;

@@ -94,6 +94,27 @@ Result<Value> sort_key(Environment& environment, Value value, bool case_sensitiv
   return Value::text(change_case(*text, Case::kLower));
 }
 
+// Stable, and harmless when `before` is no order at all (NaN, or an error halfway), which the
+// standard library's sorts are not.
+template <typename Before>
+void merge_sort(std::vector<std::size_t>& order, const Before& before) {
+  std::vector<std::size_t> merged(order.size());
+  for (std::size_t width = 1; width < order.size(); width *= 2) {
+    for (std::size_t begin = 0; begin < order.size(); begin += 2 * width) {
+      const std::size_t middle = std::min(begin + width, order.size());
+      const std::size_t end = std::min(begin + 2 * width, order.size());
+      std::size_t left = begin;
+      std::size_t right = middle;
+      for (std::size_t out = begin; out < end; ++out) {
+        const bool take_right =
+            left == middle || (right < end && before(order[right], order[left]));
+        merged[out] = order[take_right ? right++ : left++];
+      }
+    }
+    order.swap(merged);
+  }
+}
+
 Result<std::vector<Value>> sort_by(Environment& environment, const std::vector<Value>& items,
                                    const std::vector<Value>& keys, bool reverse) {
   std::vector<std::size_t> order(items.size());
@@ -109,7 +130,7 @@ Result<std::vector<Value>> sort_by(Environment& environment, const std::vector<V
     if (!result && !error) error = result.error();
     return result && *result;
   };
-  std::ranges::stable_sort(order, before);
+  merge_sort(order, before);
   if (error) return std::unexpected(*std::move(error));
   std::vector<Value> sorted;
   for (const std::size_t i : order) sorted.push_back(items[i]);
