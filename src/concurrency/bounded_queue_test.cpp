@@ -66,8 +66,7 @@ TEST(BoundedQueue, ManyProducersAndConsumersLoseNothing) {
   for (int p = 0; p < 2; ++p) {
     producers.emplace_back([&] {
       for (int i = 1; i <= 2000; ++i) {
-        int item = i;
-        while (!queue.try_push(std::move(item))) std::this_thread::yield();
+        while (!queue.try_push(int{i})) std::this_thread::yield();
       }
     });
   }
