@@ -11,7 +11,7 @@
 // the blocks for every path below, so a row's bits do not depend on m:
 //   m <= kDirectRows  unpacks in registers: the weights are read once, at memory speed
 //   more rows         unpacks a chunk of one panel to the first-level cache and multiplies it with
-//                     tiles of up to kTileRows rows: unpacking is paid once for all of them
+//                     tiles of up to kMaxTileRows rows: unpacking is paid once for all of them
 #include <immintrin.h>
 
 #include <cstddef>
@@ -25,7 +25,8 @@ namespace spud::kernels {
 namespace {
 
 constexpr int kDirectRows = 8;
-constexpr int kTileRows = 12;
+constexpr int kTileRows = 12;     // of many: the fastest
+constexpr int kMaxTileRows = 16;  // the last tile: what remains goes in one, e.g. 16 streams
 constexpr std::int64_t kChunkBlocks = 48;  // 24 kB of bytes: 1536 columns in one go
 
 inline __m512i load(const void* at) { return _mm512_loadu_si512(at); }
@@ -45,9 +46,10 @@ inline __m512 load_f16(const std::uint8_t* at) {
 // lines just ahead into the first. Measured on one Zen 4 core with weights in memory, without and
 // with: Q8_0 13.5 -> 21 GB/s for 1 row, 163 -> 250 GOP/s for 16 rows; Q4_0 11.5 -> 19.6 GB/s for 1
 // row, 157 -> 243 GOP/s for 8.
-template <Form F>
-inline void prefetch_next_panel(const std::uint8_t* q, std::int64_t panel_bytes) {
-  for (int i = 0; i < F.bits; ++i) _mm_prefetch(q + panel_bytes + 64 * i, _MM_HINT_T1);
+inline void prefetch_block(const std::uint8_t* quants, std::int64_t quant_bytes,
+                           const std::uint8_t* scales) {
+  for (std::int64_t i = 0; i < quant_bytes; i += 64) _mm_prefetch(quants + i, _MM_HINT_T1);
+  _mm_prefetch(scales, _MM_HINT_T1);
 }
 
 template <Form F>
@@ -177,7 +179,8 @@ void direct_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int64_
   for (int r = 0; r < M; ++r) acc[r] = _mm512_setzero_ps();
   for (std::int64_t block = 0; block < blocks; ++block, ++x) {
     const std::uint8_t* q = panel + block * F.quant_bytes();
-    prefetch_next_panel<F>(q, panel_bytes);
+    prefetch_block(q + panel_bytes, F.quant_bytes(),
+                   scale_area + panel_bytes + block * F.scale_block_bytes());
     if constexpr (M <= 4) prefetch_ahead<F>(q);
     __m512i w[8];
     load_block<F>(q, w);
@@ -209,7 +212,9 @@ struct Chunk {
   std::int64_t first;     // block
   std::int64_t blocks;
   const std::uint8_t* next;  // the same chunk of the next panel, packed
-  std::int64_t next_step;    // bytes a block there
+  const std::uint8_t* next_scales;
+  std::int64_t next_step;  // bytes a block there
+  std::int64_t next_scales_step;
 };
 
 // M rows against a chunk. Partial sums between chunks live in `out`: storing a float and loading it
@@ -229,8 +234,8 @@ void tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, st
   }
   for (std::int64_t b = 0; b < chunk.blocks; ++b, ++x) {
     if (first_row == 0) {  // the first tile has the time to fetch the next panel (see above)
-      const std::uint8_t* next = chunk.next + b * chunk.next_step;
-      for (std::int64_t i = 0; i < chunk.next_step; i += 64) _mm_prefetch(next + i, _MM_HINT_T1);
+      prefetch_block(chunk.next + b * chunk.next_step, chunk.next_step,
+                     chunk.next_scales + b * chunk.next_scales_step);
     }
     __m512i w[8];
     for (int g = 0; g < 8; ++g) w[g] = load(chunk.w + 512 * b + 64 * g);
@@ -245,7 +250,7 @@ void tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, st
   }
 }
 
-// The last rows, fewer than kTileRows: one tile of exactly that height.
+// The last rows, at most kMaxTileRows: one tile of exactly that height.
 template <bool kSub16, bool kMins, int M>
 void last_tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, std::int64_t n) {
   if constexpr (M > 0) {
@@ -257,10 +262,10 @@ void last_tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_ro
 template <bool kSub16, bool kMins>
 void chunk_rows(const MatmulArgs& args, const Chunk& chunk, std::int64_t n) {
   std::int64_t row = 0;
-  for (; row + kTileRows <= args.m; row += kTileRows) {
+  for (; args.m - row > kMaxTileRows; row += kTileRows) {
     tile<kSub16, kMins, kTileRows>(args, chunk, row, n);
   }
-  last_tile<kSub16, kMins, kTileRows - 1>(args, chunk, row, n);
+  last_tile<kSub16, kMins, kMaxTileRows>(args, chunk, row, n);
 }
 
 template <Form F>
@@ -285,8 +290,16 @@ void chunked_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int64
         }
       }
     }
-    const Chunk chunk{F.bits == 8 ? quants : bytes,   scales,         first, count,
-                      quants + F.panel_bytes(blocks), F.quant_bytes()};
+    const std::uint8_t* next = panel + F.panel_bytes(blocks);
+    const Chunk chunk{
+        .w = F.bits == 8 ? quants : bytes,
+        .scales = scales,
+        .first = first,
+        .blocks = count,
+        .next = next + first * F.quant_bytes(),
+        .next_scales = next + blocks * F.quant_bytes() + first * F.scale_block_bytes(),
+        .next_step = F.quant_bytes(),
+        .next_scales_step = F.scale_block_bytes()};
     chunk_rows<F.sub == 16, F.mins>(args, chunk, n);
   }
 }

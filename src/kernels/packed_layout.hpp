@@ -56,6 +56,10 @@ struct Form {
     const std::int64_t parts = mins ? 2 : 1;
     return super ? 32 * parts + kSuperBlocks * subs() * 16 * parts : 32 * parts;
   }
+  // About where the scales of the next block are from those of this one: for prefetching.
+  constexpr std::int64_t scale_block_bytes() const {
+    return super ? scale_unit_bytes() / kSuperBlocks : scale_unit_bytes();
+  }
   constexpr std::int64_t scale_area_bytes(std::int64_t blocks) const {
     const std::int64_t units = super ? (blocks + kSuperBlocks - 1) / kSuperBlocks : blocks;
     return (units * scale_unit_bytes() + 63) / 64 * 64;
