@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/responses.hpp"
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
 

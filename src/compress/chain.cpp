@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compress/chain.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 

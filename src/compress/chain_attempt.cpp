@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One candidate: written, reloaded, checked, measured, timed, decided. Each stage is journalled
 // when it is done; a resumed chain enters at the first stage that is not.
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <sstream>

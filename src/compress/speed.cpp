@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compress/speed.hpp"
 
+#include <algorithm>
 #include <random>
 
 #include "base/check.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/gateway.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "gateway/internal/state.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http/message.hpp"
 
+#include <algorithm>
+
 namespace spud::http {
 namespace {
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "quality/row_math.hpp"
 #include "quality/testing.hpp"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compress/report/charts.hpp"
 
+#include <algorithm>
+
 #include "compress/report/figures.hpp"
 #include "compress/report/svg.hpp"
 #include "console/text.hpp"

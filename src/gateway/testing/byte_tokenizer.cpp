@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/testing/byte_tokenizer.hpp"
 
+#include <algorithm>
+
 namespace spud::gateway::testing {
 
 using tokenizer::TokenId;
