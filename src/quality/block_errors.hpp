@@ -19,8 +19,10 @@ struct StoredTensor {
 };
 
 // Above this share of squared error that is one shift per block, the zero point is wrong. Rounding
-// errors of 32 values that are independent have a share of 1/32.
-inline constexpr double kMaxOffsetShare = 0.30;
+// errors of 32 independent values have a share of 1/32; the most seen in properly rounded tensors
+// of SmolLM2, whose values lie on a four-bit grid themselves, is 0.23; a zero point that is one
+// step off gives more than 0.9.
+inline constexpr double kMaxOffsetShare = 0.50;
 
 struct BlockErrors {
   double squared_error = 0;

@@ -10,15 +10,15 @@ namespace spud::quality {
 namespace {
 
 // Spread between texts of about 240 scored tokens (standard deviation of a text's mean), measured
-// on SmolLM2-135M with the built-in set: Q8_0 for tight budgets, IQ4_NL for loose ones. Shorter
-// texts spread more, by the root of the length.
+// on SmolLM2-135M with the built-in set: Q8_0 for tight budgets, between Q5_0 and IQ4_NL for loose
+// ones. Shorter texts spread more, by the root of the length.
 struct Spread {
   double log_ppl;
   double kld;
   double top1;
 };
-constexpr Spread kEightBit{0.012, 0.0025, 0.018};
-constexpr Spread kFourBit{0.050, 0.040, 0.045};
+constexpr Spread kEightBit{0.010, 0.002, 0.020};
+constexpr Spread kFourBit{0.045, 0.040, 0.055};
 constexpr double kTokensOfSpread = 240;
 
 PowerFinding make_finding(std::string metric, double standard_error, double margin, double alpha,

@@ -9,9 +9,11 @@
 #include "concurrency/clock.hpp"
 #include "concurrency/cpu_budget.hpp"
 #include "console/progress.hpp"
+#include "engine/model_engine.hpp"
 #include "engine/scorer.hpp"
 #include "io/mapped_file.hpp"
 #include "quality/dataset.hpp"
+#include "quality/engine_sampler.hpp"
 #include "quality/measurement.hpp"
 #include "spud/commands/eval_report.hpp"
 
@@ -25,13 +27,20 @@ struct Arguments {
   std::string split = "validation";
   std::int64_t window = -1;  // -1 = 512 for plain text, 0 for the rest
   std::int64_t max_windows = 0;
+  std::uint64_t seed = 20261130;  // of `self`
   bool choices = false;
 };
+
+// `self`: half of the samples are the validation split. About 3,000 predictions: enough to tell
+// eight from four bits, in a minute on two cores.
+constexpr std::int64_t kSelfSamples = 32;
+constexpr std::int64_t kSelfTokens = 192;
 
 // A model ready to be scored. The pool must outlive it.
 struct Subject {
   std::shared_ptr<const formats::ModelFile> file;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
+  std::shared_ptr<const model::Model> model;
   std::unique_ptr<engine::Scorer> scorer;
 };
 
@@ -49,8 +58,8 @@ Result<Subject> open_subject(const std::string& path, kernels::Isa isa,
   Subject subject;
   SPUD_TRY(subject.file, formats::ModelFile::open(path));
   SPUD_TRY(subject.tokenizer, tokenizer::Tokenizer::create(subject.file->metadata()));
-  SPUD_TRY(auto model, model::Model::load(subject.file, pool, {.isa_limit = isa}));
-  SPUD_TRY(subject.scorer, engine::make_scorer(std::move(model), pool));
+  SPUD_TRY(subject.model, model::Model::load(subject.file, pool, {.isa_limit = isa}));
+  SPUD_TRY(subject.scorer, engine::make_scorer(subject.model, pool));
   return subject;
 }
 
@@ -65,42 +74,8 @@ Result<quality::Split> parse_split(std::string_view name) {
 
 bool is_plain_text(const Arguments& arguments) {
   const auto extension = std::filesystem::path(arguments.data).extension();
-  return arguments.data != "builtin" && extension != ".jsonl" && extension != ".json";
-}
-
-Result<quality::Dataset> load_dataset(const Arguments& arguments) {
-  return arguments.data == "builtin" ? quality::Dataset::builtin()
-                                     : quality::Dataset::load(arguments.data);
-}
-
-// The text for windows: a plain file as it is, otherwise the split's documents one after another.
-Result<std::string> window_text(const Arguments& arguments, quality::Split split) {
-  if (is_plain_text(arguments)) {
-    SPUD_TRY(const auto mapped, io::MappedFile::open(arguments.data));
-    return std::string(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
-  }
-  SPUD_TRY(const auto dataset, load_dataset(arguments));
-  std::string text;
-  for (const quality::Document* document : dataset.documents(split)) text += document->text + "\n";
-  return text;
-}
-
-Result<quality::SequenceSet> make_sequences(const Arguments& arguments, std::int64_t window,
-                                            const tokenizer::Tokenizer& tokenizer) {
-  SPUD_TRY(const auto split, parse_split(arguments.split));
-  if (window > 0) {
-    SPUD_TRY(const auto text, window_text(arguments, split));
-    return quality::make_windows(text, arguments.data, tokenizer,
-                                 {.window = window, .max_windows = arguments.max_windows});
-  }
-  SPUD_TRY(const auto dataset, load_dataset(arguments));
-  SPUD_TRY(auto set, quality::make_document_sequences(dataset, split, tokenizer));
-  const auto limit = static_cast<std::size_t>(arguments.max_windows);
-  if (limit > 0 && set.sequences.size() > limit) {
-    set.sequences.resize(limit);
-    set.digest = quality::digest_of(set.sequences);
-  }
-  return set;
+  return arguments.data != "builtin" && arguments.data != "self" && extension != ".jsonl" &&
+         extension != ".json";
 }
 
 std::string base_name(const std::string& path) {
@@ -120,6 +95,10 @@ class Evaluation {
 
  private:
   Result<void> open_models();
+  Result<void> load_data();
+  Result<quality::Dataset> sample_from_reference();
+  Result<std::string> window_text(quality::Split split) const;
+  Result<quality::SequenceSet> make_sequences(std::int64_t window) const;
   Result<void> measure_text(const quality::SequenceSet& set);
   Result<void> measure_choices();
   console::Progress make_progress(std::string title, std::string unit, std::int64_t total) const {
@@ -137,6 +116,7 @@ class Evaluation {
   concurrency::ThreadPool pool_;
   Subject model_;
   std::optional<Subject> reference_;
+  std::optional<quality::Dataset> dataset_;  // nothing for plain text in windows
   EvalReport report_;
 };
 
@@ -155,6 +135,65 @@ Result<void> Evaluation::open_models() {
   }
   reference_ = std::move(reference);
   return {};
+}
+
+// Text by the reference (or the model itself when it is alone), through the serving engine.
+Result<quality::Dataset> Evaluation::sample_from_reference() {
+  const Subject& subject = reference_ ? *reference_ : model_;
+  SPUD_TRY(const auto engine,
+           engine::make_engine(
+               {.model = subject.model, .tokenizer = subject.tokenizer, .clock = &clock_},
+               {.context = std::min(kSelfTokens, subject.model->hyper_parameters().context_length),
+                .threads = pool_.num_threads()}));
+  auto progress = make_progress("sampling", "sequences", 0);
+  progress.update(0);
+  quality::EngineSampler sampler(*engine);
+  return quality::sample_dataset(sampler, kSelfSamples, kSelfTokens, arguments_.seed);
+}
+
+Result<void> Evaluation::load_data() {
+  if (arguments_.data == "builtin") {
+    SPUD_TRY(dataset_, quality::Dataset::builtin());
+  } else if (arguments_.data == "self") {
+    SPUD_TRY(dataset_, sample_from_reference());
+  } else if (!is_plain_text(arguments_) || arguments_.window == 0) {
+    SPUD_TRY(dataset_, quality::Dataset::load(arguments_.data));
+  }
+  return {};
+}
+
+// The text for windows: a plain file as it is, otherwise the split's documents one after another.
+Result<std::string> Evaluation::window_text(quality::Split split) const {
+  if (!dataset_) {
+    SPUD_TRY(const auto mapped, io::MappedFile::open(arguments_.data));
+    return std::string(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
+  }
+  std::string text;
+  for (const quality::Document* document : dataset_->documents(split)) {
+    text += document->text + "\n";
+  }
+  if (arguments_.data == "self") {
+    return fail(ErrorCode::kInvalidArgument,
+                "sampled text has no windows: it is measured sequence by sequence; leave --window "
+                "out");
+  }
+  return text;
+}
+
+Result<quality::SequenceSet> Evaluation::make_sequences(std::int64_t window) const {
+  SPUD_TRY(const auto split, parse_split(arguments_.split));
+  if (window > 0) {
+    SPUD_TRY(const auto text, window_text(split));
+    return quality::make_windows(text, arguments_.data, *model_.tokenizer,
+                                 {.window = window, .max_windows = arguments_.max_windows});
+  }
+  SPUD_TRY(auto set, quality::make_document_sequences(*dataset_, split, *model_.tokenizer));
+  const auto limit = static_cast<std::size_t>(arguments_.max_windows);
+  if (limit > 0 && set.sequences.size() > limit) {
+    set.sequences.resize(limit);
+    set.digest = quality::digest_of(set.sequences);
+  }
+  return set;
 }
 
 Result<void> Evaluation::measure_text(const quality::SequenceSet& set) {
@@ -176,12 +215,12 @@ Result<void> Evaluation::measure_text(const quality::SequenceSet& set) {
 
 Result<void> Evaluation::measure_choices() {
   SPUD_TRY(const auto split, parse_split(arguments_.split));
-  SPUD_TRY(auto dataset, load_dataset(arguments_));
-  auto questions = dataset.questions(split);
-  quality::Dataset builtin = dataset;
+  std::vector<const quality::Question*> questions;
+  if (dataset_) questions = dataset_->questions(split);
+  std::optional<quality::Dataset> builtin;
   if (questions.empty()) {  // the text came from elsewhere: ask the built-in questions
     SPUD_TRY(builtin, quality::Dataset::builtin());
-    questions = builtin.questions(split);
+    questions = builtin->questions(split);
   }
   if (questions.empty()) {
     return fail(ErrorCode::kInvalidArgument, "the {} split has no questions", arguments_.split);
@@ -204,10 +243,11 @@ Result<void> Evaluation::measure_choices() {
 
 Result<int> Evaluation::run() {
   SPUD_TRY(open_models());
+  SPUD_TRY(load_data());
   const std::int64_t window =
       arguments_.window >= 0 ? arguments_.window : (is_plain_text(arguments_) ? 512 : 0);
   report_.unit = window > 0 ? "windows" : "documents";
-  SPUD_TRY(const auto set, make_sequences(arguments_, window, *model_.tokenizer));
+  SPUD_TRY(const auto set, make_sequences(window));
   report_.data = set.source;
   report_.data_digest = set.digest;
   const auto begin = clock_.now();
@@ -239,6 +279,7 @@ CommandAction define_eval(CLI::App& sub, const GlobalOptions& globals) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20));
   sub.add_option("--max-windows", arguments->max_windows, "Measure at most so many; 0 = all")
       ->check(CLI::NonNegativeNumber);
+  sub.add_option("--seed", arguments->seed, "Seed of 'self'")->capture_default_str();
   sub.add_flag("--choices", arguments->choices, "Also ask multiple-choice questions");
   return [arguments, &globals]() -> Result<int> { return Evaluation(*arguments, globals).run(); };
 }
