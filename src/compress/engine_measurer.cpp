@@ -59,7 +59,7 @@ Result<Data> load_data(const MeasureOptions& options, const tokenizer::Tokenizer
   const quality::DocumentOptions documents{.max_tokens = options.sequence_tokens};
   const auto sequences = [&](quality::Split split, std::int64_t max_tokens) {
     auto set = quality::make_document_sequences(dataset, split, tokenizer, documents);
-    if (set) *set = cut(*std::move(set), max_tokens);
+    if (set) *set = cut(std::move(*set), max_tokens);
     return set;
   };
   SPUD_TRY(auto calibration, sequences(quality::Split::kCalibration, options.calibration_tokens));

@@ -11,7 +11,7 @@
 #include "formats/check_model.hpp"
 #include "formats/gguf.hpp"
 #include "formats/gguf_bytes.hpp"
-#include "formats/temp_folder.hpp"
+#include "formats/testing/temp_folder.hpp"
 
 namespace spud::formats {
 namespace {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "formats/gguf_bytes.hpp"
-#include "formats/temp_folder.hpp"
+#include "formats/testing/temp_folder.hpp"
 #include "io/mapped_file.hpp"
 
 namespace spud::formats {

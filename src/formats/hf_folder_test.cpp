@@ -10,7 +10,7 @@
 #include "formats/hf_names.hpp"
 #include "formats/hf_permute.hpp"
 #include "formats/safetensors.hpp"
-#include "formats/temp_folder.hpp"
+#include "formats/testing/temp_folder.hpp"
 
 namespace spud::formats {
 namespace {

@@ -7,7 +7,7 @@
 #include "formats/allocation_meter.hpp"
 #include "formats/gguf.hpp"
 #include "formats/gguf_bytes.hpp"
-#include "formats/temp_folder.hpp"
+#include "formats/testing/temp_folder.hpp"
 
 namespace spud::formats {
 namespace {
