@@ -4,6 +4,7 @@
 
 #include "base/registry.hpp"
 #include "spud/commands/bench.hpp"
+#include "spud/commands/chat.hpp"
 #include "spud/commands/config.hpp"
 #include "spud/commands/eval.hpp"
 #include "spud/commands/fetch.hpp"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr auto kCommands = make_registry<Command>({
     kBenchCommand,
+    kChatCommand,
     kConfigCommand,
     kEvalCommand,
     kFetchCommand,

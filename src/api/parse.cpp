@@ -11,7 +11,8 @@ Result<json::value> parse_json(std::string_view text) {
   json::parse_options options;
   options.max_depth = kMaxJsonDepth;
   try {
-    json::parser parser({}, options);
+    // One growing block for all values: given back whole, however many small values a body holds.
+    json::parser parser(json::make_shared_resource<json::monotonic_resource>(), options);
     json::error_code error;
     const std::size_t used = parser.write(text.data(), text.size(), error);
     if (error) {

@@ -9,7 +9,6 @@ namespace {
 
 namespace json = boost::json;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr std::string_view kChat = "/v1/chat/completions";
 constexpr std::string_view kCompletions = "/v1/completions";
@@ -255,7 +254,6 @@ TEST_F(GatewayTest, CountsRequestsTokensAndTimes) {
   EXPECT_THAT(text, HasSubstr("spud_gateway_prompt_tokens_total 9"));
   EXPECT_THAT(text, HasSubstr("spud_gateway_generated_tokens_total 13"));
   EXPECT_THAT(text, HasSubstr("spud_gateway_time_to_first_token_seconds_count 1"));
-  EXPECT_THAT(text, Not(HasSubstr("hi")));
 }
 
 TEST_F(GatewayTest, EchoesOnlyAPrintableClientRequestId) {

@@ -21,14 +21,15 @@ using boost::system::error_code;
 namespace {
 
 constexpr std::size_t kReadPiece = 8 << 10;
+constexpr int kSendBufferBytes = 128 << 10;
 constexpr std::size_t kWritePiece = 64 << 10;
 // Pipelined bytes kept while an answer is being made; beyond that the kernel's buffer holds them
 // back, and a client that leaves is noticed when writing to it fails.
 constexpr std::size_t kMaxPipelined = 64 << 10;
 // How much and how long unread input is swallowed before closing, so that the client gets to read
 // the answer instead of a reset.
-constexpr std::size_t kMaxLingerBytes = 1 << 20;
-constexpr std::chrono::milliseconds kMaxLinger{1000};
+constexpr std::size_t kMaxLingerBytes = 64 << 20;
+constexpr std::chrono::milliseconds kMaxLinger{2000};
 
 std::string http_date() {
   const std::time_t now = std::time(nullptr);
@@ -60,6 +61,9 @@ Connection::Connection(asio::ip::tcp::socket socket, ServerState& server)
       watch_ended_(socket_.get_executor(), asio::steady_timer::time_point::max()) {
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  // Left alone the kernel lets it grow to megabytes: a thousand slow readers would hold gigabytes,
+  // and would be noticed late.
+  socket_.set_option(asio::socket_base::send_buffer_size(kSendBufferBytes), ignored);
   const auto endpoint = socket_.remote_endpoint(ignored);
   if (!ignored) request_.remote_address = endpoint.address().to_string(ignored);
 }
@@ -283,7 +287,7 @@ asio::awaitable<void> Connection::linger() {
   socket_.shutdown(asio::ip::tcp::socket::shutdown_send, error);
   if (error) co_return;
   arm(kMaxLinger, OnTimeout::kClose);
-  std::array<char, 1024> sink;
+  std::array<char, kReadPiece> sink;
   std::size_t swallowed = 0;
   while (swallowed < kMaxLingerBytes) {
     swallowed += co_await socket_.async_read_some(asio::buffer(sink),

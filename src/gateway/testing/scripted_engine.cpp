@@ -88,6 +88,9 @@ std::vector<engine::GenerationRequest> ScriptedEngine::requests() const {
 void ScriptedEngine::loop() {
   std::unique_lock lock(mutex_);
   while (true) {
+    lock.unlock();  // a loop that never waits must still let others in
+    std::this_thread::yield();
+    lock.lock();
     changed_.wait(lock, [this] {
       const bool may_step = !options_.manual_steps || steps_allowed_ > 0;
       return stop_ || !to_cancel_.empty() || (may_step && !running_.empty());

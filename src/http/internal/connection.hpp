@@ -51,7 +51,10 @@ class Connection final : public Exchange, public std::enable_shared_from_this<Co
   int status() const noexcept override { return status_; }
   void watch_client(std::function<void()> on_gone) override;
   bool client_gone() const noexcept override { return gone_; }
-  void abort() noexcept override { close(); }
+  void abort() noexcept override {
+    gone_ = true;
+    close();
+  }
   void close_after() noexcept override { keep_alive_ = false; }
   boost::asio::any_io_executor executor() override { return socket_.get_executor(); }
 

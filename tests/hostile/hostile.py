@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that misbehave in every way we know, while a normal client keeps asking. Each case must
+leave the server answering, and its memory where it was. Standard library only."""
+import json
+import os
+import random
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+BIN, MODEL = os.environ["SPUD_BIN"], os.environ["SPUD_MODEL"]
+FLAGS = ["--port", "0", "--json", "--ctx", "512", "--max-sequences", "8", "--max-queue", "64",
+         "--max-connections", "1200", "--header-timeout-s", "2", "--body-timeout-s", "3",
+         "--idle-timeout-s", "20", "--write-timeout-s", "3", "--log-level", "warn",
+         "--max-buffered-bytes", "65536"]
+# Memory may grow while a case runs by what it legitimately holds, and must come back.
+MAX_PEAK_GROWTH_MIB = 150
+MAX_LASTING_GROWTH_MIB = 40
+CHAT = {"messages": [{"role": "user", "content": "Count."}], "max_tokens": 3, "temperature": 0}
+
+
+class Server:
+    def __init__(self):
+        self.process = subprocess.Popen([BIN, "serve", MODEL, *FLAGS], stdout=subprocess.PIPE,
+                                        text=True)
+        timer = threading.Timer(60, self.process.kill)
+        timer.start()
+        line = self.process.stdout.readline()
+        timer.cancel()
+        if not line:
+            sys.exit("spud serve did not start")
+        self.port = json.loads(line)["port"]
+
+    def rss_mib(self):
+        with open(f"/proc/{self.process.pid}/status") as status:
+            for line in status:
+                if line.startswith("VmRSS"):
+                    return int(line.split()[1]) / 1024
+        return 0.0
+
+    def connect(self, receive_buffer=None):
+        s = socket.socket()
+        if receive_buffer:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        s.settimeout(15)
+        s.connect(("127.0.0.1", self.port))
+        return s
+
+    def metric(self, name):
+        text = read_all(self.send(b"GET /metrics HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n"))
+        return sum(float(line.rsplit(" ", 1)[1]) for line in text.decode().splitlines()
+                   if line.startswith((name + " ", name + "{")))
+
+    def send(self, data, receive_buffer=None):
+        s = self.connect(receive_buffer)
+        try:
+            s.sendall(data)
+        except OSError:
+            pass  # refused in the middle: the answer says why
+        return s
+
+    def wait_for_idle(self, limit_s=15):
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            if self.metric("spud_engine_running_sequences") == 0 and \
+               self.metric("spud_engine_waiting_sequences") == 0:
+                return True
+            time.sleep(0.05)
+        return False
+
+
+def post(body, path="/v1/chat/completions", extra=""):
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return (f"POST {path} HTTP/1.1\r\nHost: t\r\nContent-Length: {len(data)}\r\n{extra}"
+            "Connection: close\r\n\r\n").encode() + data
+
+
+def read_all(s):
+    out = b""
+    with s:
+        try:
+            while piece := s.recv(65536):
+                out += piece
+        except OSError:
+            pass
+    return out
+
+
+def status_of(answer):
+    parts = answer.split(b" ", 2)
+    return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
+
+
+def reset(s):
+    """Closes with a reset instead of a goodbye."""
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+
+
+class NormalClient(threading.Thread):
+    """Asks again and again; every answer must be right and in time."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.stop = server, threading.Event()
+        self.answers, self.slowest, self.failures = 0, 0.0, []
+
+    def run(self):
+        while not self.stop.is_set():
+            started = time.monotonic()
+            try:
+                answer = read_all(self.server.send(post(CHAT)))
+                # 429 is an answer: come back later. Only other refusals and silence are failures.
+                if status_of(answer) not in (200, 429):
+                    self.failures.append(answer[:200])
+            except OSError as error:
+                self.failures.append(repr(error))
+            self.answers += 1
+            self.slowest = max(self.slowest, time.monotonic() - started)
+            self.stop.wait(0.1)
+
+
+# --- the cases: each returns None or what went wrong ---
+
+def slow_headers(server):
+    sockets = [server.send(b"GET /health HTTP/1.1\r\nHo") for _ in range(50)]
+    deadline = time.monotonic() + 6
+    while time.monotonic() < deadline:
+        for s in sockets:  # one more byte now and then does not buy more time
+            try:
+                s.send(b"x")
+            except OSError:
+                pass
+        time.sleep(0.3)
+    answers = [read_all(s) for s in sockets]
+    wrong = [a for a in answers if a and status_of(a) != 408]
+    return f"{wrong[0][:80]}" if wrong else None
+
+
+def slow_body(server):
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 5000000\r\n\r\n{"
+    sockets = [server.send(head) for _ in range(50)]
+    started = time.monotonic()
+    answers = [read_all(s) for s in sockets]
+    if time.monotonic() - started > 10:
+        return "slow bodies were not cut off in time"
+    return None if all(status_of(a) == 408 for a in answers) else "expected 408"
+
+
+def slow_reader(server):
+    """Asks for long streams and never reads them."""
+    body = {"prompt": "x", "max_tokens": 400, "stream": True, "ignore_eos": True, "logprobs": 20}
+    sockets = [server.send(post(body, "/v1/completions"), receive_buffer=4096) for _ in range(8)]
+    time.sleep(6)
+    ok = server.wait_for_idle(20)
+    for s in sockets:
+        reset(s)
+    return None if ok else "streams nobody reads are still being generated"
+
+
+def idle_connections(server):
+    sockets = [server.connect() for _ in range(1000)]
+    count = server.metric("spud_http_connections")
+    answer = read_all(server.send(post(CHAT)))
+    held = server.rss_mib()
+    for s in sockets:
+        s.close()
+    if count < 1000:
+        return f"only {count} connections are open"
+    print(f"    1000 idle connections: {held:.0f} MiB resident")
+    return None if status_of(answer) == 200 else "no answer beside 1000 idle connections"
+
+
+def too_many_connections(server):
+    sockets = [server.connect() for _ in range(1500)]
+    refused = 0
+    for s in sockets[-200:]:
+        s.settimeout(5)
+        try:
+            refused += status_of(s.recv(4096)) == 503
+        except OSError:
+            pass
+    for s in sockets:
+        s.close()
+    time.sleep(0.5)
+    answer = read_all(server.send(post(CHAT)))
+    if status_of(answer) != 200:
+        return "does not answer after the flood"
+    return None if refused >= 150 else f"only {refused} of 200 were told why"
+
+
+def disconnect_everywhere(server):
+    """Goes away after every prefix of a request, politely and not, and at many points of the answer."""
+    request = post({**CHAT, "stream": True, "max_tokens": 100})
+    rng = random.Random(1)
+    for cut in range(0, len(request), 3):
+        s = server.send(request[:cut])
+        reset(s) if rng.random() < 0.5 else s.close()
+    for _ in range(60):
+        s = server.send(request)
+        s.settimeout(0.5)
+        try:
+            s.recv(rng.randint(1, 3000))
+        except OSError:
+            pass
+        reset(s) if rng.random() < 0.5 else s.close()
+    return None if server.wait_for_idle() else "work goes on for clients that left"
+
+
+def oversized(server):
+    cases = [
+        (413, post(b"x" * (9 << 20))),
+        (413, b"POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 99999999999\r\n\r\n"),
+        (413, b"POST /v1/completions HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n"
+              + b"100000\r\n" + b"x" * (1 << 20) + b"\r\n" + b"F00000\r\n" + b"y" * (9 << 20)),
+        (431, b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: t\r\n\r\n"),
+        (431, b"GET / HTTP/1.1\r\nHost: t\r\nX: " + b"b" * 200_000 + b"\r\n\r\n"),
+        (431, b"GET / HTTP/1.1\r\nHost: t\r\n" + b"H: v\r\n" * 50_000 + b"\r\n"),
+        (400, post({"prompt": "word " * 1_000_000}, "/v1/completions")),
+        (400, post({"prompt": [1] * 1_000_000}, "/v1/completions")),
+        (400, post({"prompt": ["x"] * 100_000}, "/v1/completions")),
+        (400, post({"messages": [{"role": "user", "content": "x"}] * 50_000})),
+        (400, post({**CHAT, "stop": ["x"] * 100_000})),
+        (400, post({**CHAT, "logit_bias": {str(i): 1 for i in range(100_000)}})),
+        (400, post(b"[" * (4 << 20))),
+        (400, post(b'{"a":' * (1 << 19))),
+        (400, post({**CHAT, "n": 10**9})),
+        (400, post({**CHAT, "max_tokens": 10**9})),
+        (400, post(b'{"messages":[{"role":"user","content":"' + b"\\ud800" * 1000 + b'"}]}')),
+    ]
+    for expected, data in cases:
+        answer = read_all(server.send(data))
+        if status_of(answer) != expected:
+            return f"{data[:60]!r}...: {answer[:100]!r}, expected {expected}"
+    return None
+
+
+def malformed(server):
+    cases = [
+        b"\r\n\r\n", b"GET\r\n\r\n", b"GET /\r\n\r\n", b"GET / HTTP/1.1\n\n", b"\x16\x03\x01\x02\x00\x01",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x00" * 100, b"\xff" * 100, os.urandom(500) + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/2.7\r\nHost: t\r\n\r\n", b"GET / FTP/1.1\r\nHost: t\r\n\r\n",
+        b"GET  / HTTP/1.1\r\nHost: t\r\n\r\n", b"GET / HTTP/1.1\r\nHost: t\r\nHost: u\r\n\r\n",
+        b"GET /%zz HTTP/1.1\r\nHost: t\r\n\r\n", b"GET /\x01 HTTP/1.1\r\nHost: t\r\n\r\n",
+        b"G\x00T / HTTP/1.1\r\nHost: t\r\n\r\n", b"GET / HTTP/1.1\r\nHost: t\r\nNo colon\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: t\r\n: empty\r\n\r\n", b"GET / HTTP/1.1\r\nHost: t\r\nA b: c\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: t\r\nX: a\x00b\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: -1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1e3\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcde",
+        b"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n",
+        b"POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
+        b"POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcXX\r\n0\r\n\r\n",
+    ]
+    for data in cases:
+        s = server.send(data)
+        s.shutdown(socket.SHUT_WR)
+        answer = read_all(s)
+        # Either told so, or closed without a word; never treated as a request.
+        if answer and status_of(answer) not in (400, 413, 417, 431, 505):
+            return f"{data[:60]!r}: {answer[:100]!r}"
+    return None
+
+
+def pipelined_flood(server):
+    """A hundred thousand requests without reading an answer."""
+    s = server.connect(receive_buffer=4096)
+    s.settimeout(4)
+    try:
+        s.sendall(b"GET /health HTTP/1.1\r\nHost: t\r\n\r\n" * 100_000)
+    except OSError:
+        pass  # the server stopped reading, as it should
+    reset(s)
+    return None
+
+
+def random_bytes(server):
+    rng = random.Random(7)
+    request = post({**CHAT, "stream": True})
+    for _ in range(300):
+        data = bytearray(request)
+        for _ in range(rng.randint(1, 8)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        s = server.send(bytes(data))
+        s.settimeout(0.05)
+        try:
+            s.recv(1000)
+        except OSError:
+            pass
+        s.close()
+    return None if server.wait_for_idle() else "work left over"
+
+
+def cancelled_bursts(server):
+    """Many requests at once that all go away while queued."""
+    for _ in range(5):
+        sockets = [server.send(post({**CHAT, "max_tokens": 300, "ignore_eos": True}))
+                   for _ in range(60)]
+        for s in sockets:
+            s.close()
+    return None if server.wait_for_idle() else "queued work of clients that left still runs"
+
+
+CASES = [slow_headers, slow_body, slow_reader, idle_connections, too_many_connections,
+         disconnect_everywhere, oversized, malformed, pipelined_flood, random_bytes,
+         cancelled_bursts]
+
+
+def main():
+    server = Server()
+    normal = NormalClient(server)
+    normal.start()
+    for _ in range(3):  # warm: pools, workspaces and allocator arenas get their size
+        read_all(server.send(post(CHAT)))
+        read_all(server.send(post({"prompt": "word " * 400, "max_tokens": 1}, "/v1/completions")))
+    before = server.rss_mib()
+    print(f"resident before: {before:.1f} MiB")
+    passed = failed = 0
+    for case in CASES:
+        started, asked = time.monotonic(), normal.answers
+        try:
+            problem = case(server)
+        except Exception as error:  # a broken case is a failure, not the end of the run
+            problem = repr(error)
+        if not problem and server.process.poll() is not None:
+            problem = f"the server died with {server.process.returncode}"
+        if not problem and normal.failures:
+            problem = f"the normal client failed: {normal.failures[0]!r}"
+        growth = server.rss_mib() - before
+        if not problem and growth > MAX_PEAK_GROWTH_MIB:
+            problem = f"resident memory grew by {growth:.1f} MiB"
+        normal.failures.clear()
+        passed, failed = passed + (not problem), failed + bool(problem)
+        print(f"{'FAIL' if problem else 'ok  '} {case.__name__}: {time.monotonic() - started:.1f} s, "
+              f"{growth:+.1f} MiB, normal client: {normal.answers - asked} answers, slowest "
+              f"{normal.slowest:.2f} s{'; ' + problem if problem else ''}", flush=True)
+        normal.slowest = 0.0
+        if server.process.poll() is not None:
+            break
+    normal.stop.set()
+    normal.join(20)
+    time.sleep(1)
+    if server.process.poll() is None:
+        lasting = server.rss_mib() - before
+        print(f"resident after: {before + lasting:.1f} MiB ({lasting:+.1f})")
+        ok = lasting <= MAX_LASTING_GROWTH_MIB
+        passed, failed = passed + ok, failed + (not ok)
+        server.process.terminate()
+        ok = server.process.wait(20) == 0
+        passed, failed = passed + ok, failed + (not ok)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
