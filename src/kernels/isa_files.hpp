@@ -11,10 +11,12 @@
 namespace spud::kernels {
 
 KernelTable with_avx2_matmul(KernelTable table) noexcept;
+KernelTable with_avx2_prepare(KernelTable table) noexcept;
 KernelTable with_avx2_attention(KernelTable table) noexcept;
 KernelTable with_avx2_elementwise(KernelTable table) noexcept;
 
 KernelTable with_avx512_matmul(KernelTable table) noexcept;
+KernelTable with_avx512_prepare(KernelTable table) noexcept;
 KernelTable with_avx512_attention(KernelTable table) noexcept;
 KernelTable with_avx512_elementwise(KernelTable table) noexcept;
 

@@ -32,6 +32,7 @@ bool cpu_has_avx512() noexcept {
 
 KernelTable with_avx2(KernelTable table) noexcept {
   table = with_avx2_matmul(table);
+  table = with_avx2_prepare(table);
   table = with_avx2_attention(table);
   table = with_avx2_elementwise(table);
   table.isa = Isa::kAvx2;
@@ -40,6 +41,7 @@ KernelTable with_avx2(KernelTable table) noexcept {
 
 KernelTable with_avx512(KernelTable table) noexcept {
   table = with_avx512_matmul(table);
+  table = with_avx512_prepare(table);
   table = with_avx512_attention(table);
   table = with_avx512_elementwise(table);
   table.isa = Isa::kAvx512;
