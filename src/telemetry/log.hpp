@@ -23,6 +23,7 @@
 namespace spud::telemetry {
 
 // Lower case, so that SPUD_LOG(warn, ...) reads as it should.
+// NOLINTNEXTLINE(readability-identifier-naming)
 enum class Level { trace, debug, info, warn, error, off };
 
 struct Field {
