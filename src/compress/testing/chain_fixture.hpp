@@ -37,6 +37,9 @@ inline std::string recipe_yaml(std::string_view second_pass, std::string_view ex
 }
 
 class ChainTest : public ::testing::Test {
+ public:
+  ~ChainTest() override { std::filesystem::remove_all(folder_); }
+
  protected:
   ChainTest() {
     folder_ = std::filesystem::temp_directory_path() /
@@ -45,7 +48,6 @@ class ChainTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
-  ~ChainTest() override { std::filesystem::remove_all(folder_); }
 
   ChainOptions options(std::string_view yaml, std::span<const Pass> passes) const {
     auto recipe = parse_recipe(yaml, "test recipe", passes);
