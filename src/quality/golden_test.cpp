@@ -26,14 +26,16 @@ std::filesystem::path models_folder() {
 }
 
 std::filesystem::path text_file() {
-  const auto here = std::filesystem::path(__FILE__).parent_path();
-  return folder("SPUD_SHARED", here / "../../../shared") / "data/wikitext2_test.txt";
+  const auto beside = std::filesystem::path(SPUD_SOURCE_DIR).parent_path() / "shared";
+  return folder("SPUD_SHARED", beside) / "data/wikitext2_test.txt";
 }
 
 struct Golden {
   const char* file;
   double perplexity;
 };
+
+void PrintTo(const Golden& golden, std::ostream* out) { *out << golden.file; }
 
 class PerplexityOfOneWindow : public ::testing::TestWithParam<Golden> {};
 
@@ -60,7 +62,9 @@ TEST_P(PerplexityOfOneWindow, IsThatOfLlamaCpp) {
   Measurement m;
   ASSERT_TRUE(measure_alone(*set, **scorer, pool, m));
   EXPECT_EQ(m.num_tokens(), 255);
-  EXPECT_NEAR(m.perplexity_candidate() / GetParam().perplexity, 1, 0.005);
+  // Activations are rounded to eight bits in other groups than there: 0.8 % on one window of Gemma,
+  // 0.2 % on sixteen (`spud eval --max-windows 16`).
+  EXPECT_NEAR(m.perplexity_candidate() / GetParam().perplexity, 1, 0.012);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, PerplexityOfOneWindow,

@@ -172,11 +172,6 @@ Result<std::string> Evaluation::window_text(quality::Split split) const {
   for (const quality::Document* document : dataset_->documents(split)) {
     text += document->text + "\n";
   }
-  if (arguments_.data == "self") {
-    return fail(ErrorCode::kInvalidArgument,
-                "sampled text has no windows: it is measured sequence by sequence; leave --window "
-                "out");
-  }
   return text;
 }
 
@@ -242,6 +237,11 @@ Result<void> Evaluation::measure_choices() {
 }
 
 Result<int> Evaluation::run() {
+  if (arguments_.data == "self" && arguments_.window > 0) {
+    return fail(ErrorCode::kInvalidArgument,
+                "sampled text has no windows: it is measured sequence by sequence; leave --window "
+                "out");
+  }
   SPUD_TRY(open_models());
   SPUD_TRY(load_data());
   const std::int64_t window =
