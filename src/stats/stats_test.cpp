@@ -68,8 +68,8 @@ TEST(Newcombe, AgreesWithHandComputation) {
   // 0.6259 to 0.8570; phi = -24 / sqrt(48 * 2 * 38 * 12) = -0.11471.
   const Bounds b = newcombe_paired({.both = 36, .only_first = 12, .only_second = 2}, 0.025);
   EXPECT_NEAR(b.estimate, 0.2, 1e-12);
-  EXPECT_NEAR(b.lower, 0.0562, 1e-3);
-  EXPECT_NEAR(b.upper, 0.3404, 1e-3);
+  EXPECT_NEAR(b.lower, 0.05693, 1e-5);
+  EXPECT_NEAR(b.upper, 0.34043, 1e-5);
   const Bounds same = newcombe_paired({.both = 60, .neither = 40}, 0.025);
   EXPECT_EQ(same.estimate, 0);
   EXPECT_LT(same.lower, 0);
