@@ -82,7 +82,7 @@ struct ThreadPool::State {
       cpu_relax();
     }
     std::uint32_t now = word.load(std::memory_order_acquire);
-    while (epoch_of(now) == epoch_of(old)) {
+    while (epoch_of(now) == epoch_of(old) && !stopping.load(std::memory_order_acquire)) {
       word.wait(now, std::memory_order_acquire);
       now = word.load(std::memory_order_acquire);
     }
