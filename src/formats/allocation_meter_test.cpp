@@ -25,7 +25,8 @@ void* counted(std::size_t size) {
   return memory;
 }
 
-void uncounted(void* memory) noexcept {
+// Not inlined: GCC would see free() behind operator delete and call the pair mismatched.
+[[gnu::noinline]] void uncounted(void* memory) noexcept {
   if (memory != nullptr) g_live -= ::malloc_usable_size(memory);
   std::free(memory);
 }
