@@ -31,14 +31,16 @@ asio::awaitable<void> echo(Exchange& exchange) {
 }
 
 asio::awaitable<void> stream_two(Exchange& exchange) {
-  Result<void> ok = co_await exchange.begin_stream({.content_type = "text/plain"});
+  Response head{.content_type = "text/plain"};  // named: GCC 12 destroys a braced argument twice
+  Result<void> ok = co_await exchange.begin_stream(std::move(head));
   ok = co_await exchange.write("one ");
   ok = co_await exchange.write("two");
   ok = co_await exchange.finish_stream();
 }
 
 asio::awaitable<void> stream_and_break_off(Exchange& exchange) {
-  Result<void> ok = co_await exchange.begin_stream({.content_type = "text/plain"});
+  Response head{.content_type = "text/plain"};  // named: GCC 12 destroys a braced argument twice
+  Result<void> ok = co_await exchange.begin_stream(std::move(head));
   ok = co_await exchange.write("half");
 }
 

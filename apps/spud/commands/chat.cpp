@@ -34,7 +34,7 @@ class LocalServer {
     options.model = model;
     options.port = 0;
     options.max_sequences = 1;
-    options.drain_s = 0;
+    options.drain_s = 2;  // the only client is this process, and it has left by then
     SPUD_TRY(auto server, ModelServer::open(options, globals));
     return std::unique_ptr<LocalServer>(new LocalServer(std::move(server)));
   }

@@ -180,7 +180,8 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
   load_chat_template(*impl->file, parts.host);
 
   const concurrency::CpuBudget budget = concurrency::read_cpu_budget();
-  const int threads = globals.threads > 0 ? globals.threads : budget.threads;
+  const int asked = globals.threads > 0 ? globals.threads : static_cast<int>(options.threads);
+  const int threads = asked > 0 ? asked : budget.threads;
   std::shared_ptr<const model::Model> model;
   {
     concurrency::ThreadPool loaders(threads);
@@ -203,9 +204,9 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
 
   impl->drain_time = std::chrono::seconds(options.drain_s);
   impl->model_id = parts.host.card.id;
-  impl->summary = fmt::format("{}, {}, context {}, {} threads ({})", parts.host.card.id,
-                              parts.host.card.label, parts.host.card.context, threads,
-                              globals.threads > 0 ? "as asked" : budget.reason);
+  impl->summary =
+      fmt::format("{}, {}, context {}, {} threads ({})", parts.host.card.id, parts.host.card.label,
+                  parts.host.card.context, threads, asked > 0 ? "as asked" : budget.reason);
   impl->gateway = std::make_unique<gateway::Gateway>(gateway_options(options), std::move(parts));
   http::ServerOptions server_options = http_options(options);
   server_options.on_connections = [connections = impl->metrics.connections](std::size_t count) {

@@ -130,7 +130,8 @@ CommandAction define_serve(CLI::App& sub, const GlobalOptions& globals) {
   ServeOptions defaults;
   const auto visit = [&defaults](config::FieldVisitor& visitor) { defaults.visit_fields(visitor); };
   for (const config::FieldDescription& field : config::describe_fields(visit)) {
-    if (field.path == "model") continue;  // the positional argument
+    // The positional argument, and the flag that every command has.
+    if (field.path == "model" || field.path == "threads") continue;
     std::string& value = arguments->flags[field.path];
     const std::string flag = config::flag_name(field.path);
     const std::string help = field.default_value.empty()

@@ -30,6 +30,11 @@ void ServeOptions::visit_fields(config::FieldVisitor& visitor) {
   visitor.field({.name = "require_certificate",
                  .help = "Refuse a model without a certificate that fits its bytes"},
                 require_certificate);
+  visitor.field({.name = "threads",
+                 .help = "Threads that compute; 0 = what CPU affinity and the cgroup allow",
+                 .min = 0,
+                 .max = EngineOptions::kMaxThreads},
+                threads);
   visitor.field({.name = "ctx",
                  .help = "Longest prompt and answer together, in tokens; 0 = the model's",
                  .min = 0,

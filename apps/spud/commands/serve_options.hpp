@@ -21,6 +21,7 @@ struct ServeOptions {
   std::string port_file;
   bool require_certificate = false;
 
+  std::int64_t threads = 0;
   std::int64_t ctx = 0;
   std::int64_t max_sequences = 32;
   std::int64_t max_queue = 256;
