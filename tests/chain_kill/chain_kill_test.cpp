@@ -27,7 +27,7 @@ using Seconds = std::chrono::duration<double>;
 constexpr int kKills = 20;
 
 constexpr std::string_view kWide =
-    "{perplexity_ratio: 1.3, mean_kld: 0.5, top1_agreement: 0.01, step_perplexity_ratio: 1.3}";
+    "{perplexity_ratio: 5, mean_kld: 5, top1_agreement: 0.01, step_perplexity_ratio: 5}";
 
 // Everything a chain does: an accepted step, a declined one, a search.
 std::string recipe_text() {
