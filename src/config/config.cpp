@@ -19,7 +19,7 @@ namespace {
 class YamlReader final : public FieldVisitor {
  public:
   YamlReader(YAML::Node node, std::string source, int depth)
-      : node_(std::move(node)), source_(std::move(source)), depth_(depth) {}
+      : node_(node), source_(std::move(source)), depth_(depth) {}
 
   // Call after the visit: keys that no field asked for are errors.
   std::optional<Error> finish() {
