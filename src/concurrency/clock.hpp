@@ -29,8 +29,8 @@ class FakeClock final : public Clock {
  public:
   SteadyTime now() const override { return SteadyTime(std::chrono::nanoseconds(offset_.load())); }
   SystemTime system_now() const override {
-    return SystemTime(std::chrono::duration_cast<SystemTime::duration>(
-        std::chrono::nanoseconds(offset_.load())));
+    return SystemTime(
+        std::chrono::duration_cast<SystemTime::duration>(std::chrono::nanoseconds(offset_.load())));
   }
   void advance(std::chrono::nanoseconds by) { offset_ += by.count(); }
 

@@ -11,8 +11,8 @@
 namespace spud::concurrency {
 
 struct CpuBudget {
-  int threads = 1;     // min(affinity, floor(cpu.max)), at least 1
-  std::string reason;  // "2 of 2 CPUs by affinity; cpu.max allows 1.5"
+  int threads = 1;                                  // min(affinity, floor(cpu.max)), at least 1
+  std::string reason;                               // "2 of 2 CPUs by affinity; cpu.max allows 1.5"
   std::optional<std::uint64_t> memory_limit_bytes;  // cgroup limit, if any
 };
 

@@ -40,7 +40,8 @@ class ThreadPool {
   int num_threads() const noexcept;
 
   // Calls body(begin, end) for pieces that cover [0, count) once, each a multiple of `grain` except
-  // the last; pieces are handed out dynamically. Returns when all are done. The body must not throw.
+  // the last; pieces are handed out dynamically. Returns when all are done. The body must not
+  // throw.
   void parallel_for(std::int64_t count, std::int64_t grain,
                     FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
 
