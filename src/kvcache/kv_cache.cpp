@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kvcache/kv_cache.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <utility>
 
@@ -12,6 +14,18 @@ namespace spud::kvcache {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kHugePage = 2U << 20;
+
+// Attention reads keys and values of many layers and sequences in short runs, which costs a
+// translation miss each with 4 kB pages. Pages are handed out from the bottom, so that a huge page
+// is filled before the next one is touched.
+std::uint16_t* allocate(std::size_t bytes) {
+  const std::size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
+  const auto rounded = checked_round_up<std::size_t>(bytes, alignment);  // aligned_alloc wants that
+  void* memory = rounded ? std::aligned_alloc(alignment, *rounded) : nullptr;
+  if (memory != nullptr && alignment == kHugePage) ::madvise(memory, *rounded, MADV_HUGEPAGE);
+  return static_cast<std::uint16_t*>(memory);
+}
 
 }  // namespace
 
@@ -42,10 +56,7 @@ Result<std::unique_ptr<KvCache>> KvCache::create(const Geometry& geometry, std::
                 num_pages);
   }
   const auto bytes = checked_mul<std::size_t>(geometry.page_bytes(), num_pages);
-  // aligned_alloc wants a multiple of the alignment.
-  const auto rounded = bytes ? checked_round_up<std::size_t>(*bytes, kAlignment) : std::nullopt;
-  auto* memory =
-      rounded ? static_cast<std::uint16_t*>(std::aligned_alloc(kAlignment, *rounded)) : nullptr;
+  std::uint16_t* memory = bytes ? allocate(*bytes) : nullptr;
   if (memory == nullptr) {
     return fail(ErrorCode::kResourceExhausted,
                 "no memory for {} KV pages of {} bytes; lower the KV memory budget", num_pages,
