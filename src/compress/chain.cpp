@@ -6,12 +6,15 @@
 #include <sstream>
 
 #include "base/registry.hpp"
+#include "base/sha256.hpp"
 #include "compress/chain_state.hpp"
+#include "io/mapped_file.hpp"
 
 namespace spud::compress {
 namespace {
 
 using internal::ChainState;
+using internal::kArtifactName;
 
 namespace fs = std::filesystem;
 
@@ -96,6 +99,21 @@ Result<void> run_step(ChainState& state, std::size_t step_idx) {
                   "no alternative passed; the chain goes on from the last accepted artifact");
 }
 
+// Run again after its end: nothing is left to do but to look that the artifact is still there.
+Result<Journal> finished_journal(const ChainState& state) {
+  std::error_code ignored;  // killed between the last entry and the clearing up
+  fs::remove_all(state.work_folder, ignored);
+  if (state.journal.artifact_digest.empty()) return state.journal;
+  const fs::path path = state.options.folder / kArtifactName;
+  const auto mapped = io::MappedFile::open(path);
+  if (!mapped || sha256_hex(mapped->bytes()) != state.journal.artifact_digest) {
+    return fail(ErrorCode::kDataLoss,
+                "the finished artifact '{}' is gone or was changed; delete '{}' to shrink again",
+                path.string(), (state.options.folder / "journal.json").string());
+  }
+  return state.journal;
+}
+
 Result<void> run_steps(ChainState& state) {
   SPUD_TRY(state.prepare());
   for (std::size_t i = 0; i < state.options.recipe.steps.size(); ++i) {
@@ -115,7 +133,7 @@ Result<Journal> run_chain(const ChainOptions& options, concurrency::ThreadPool& 
   if (auto opened = state.open(); !opened) {
     return fail_within("shrink", std::move(opened).error());
   }
-  if (state.journal.finished) return state.journal;
+  if (state.journal.finished) return finished_journal(state);
   const double seconds_before = state.journal.seconds;
   const auto take_time = [&] {
     state.journal.seconds =

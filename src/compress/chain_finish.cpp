@@ -17,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kArtifact = "model.gguf";
-
 Result<quality::Budget> accepted_budget(const ChainState& state) {
   return budget_of(state.options.recipe.steps[state.journal.accepted.step]);
 }
@@ -145,7 +143,7 @@ Result<void> check_artifact(const fs::path& path) {
 }
 
 Result<void> write_accepted(ChainState& state) {
-  const fs::path path = state.options.folder / kArtifact;
+  const fs::path path = state.options.folder / kArtifactName;
   SPUD_TRY(look_at_holdout(state));
   state.progress("writing the artifact", 0, 0);
   // The hold-out can only take away: unclear on little data is no objection, a failure is.

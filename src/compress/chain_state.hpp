@@ -13,6 +13,8 @@
 
 namespace spud::compress::internal {
 
+inline constexpr std::string_view kArtifactName = "model.gguf";
+
 class ChainState {
  public:
   ChainState(const ChainOptions& chain_options, concurrency::ThreadPool& thread_pool,

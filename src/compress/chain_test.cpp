@@ -149,6 +149,19 @@ TEST_F(ChainTest, NoticesThatTheAcceptedArtifactWasChangedFromOutside) {
   EXPECT_THAT(resumed.error().message(), HasSubstr("changed from outside"));
 }
 
+TEST_F(ChainTest, RunAgainAfterItsEndItOnlyLooksThatTheArtifactIsThere) {
+  const auto chain = options(recipe_yaml(kRtnOnly), builtin_passes());
+  ASSERT_TRUE(run(chain));
+  const auto again = run(chain);
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_TRUE(again->finished);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out" / "work"));
+  std::filesystem::remove(artifact());
+  const auto gone = run(chain);
+  ASSERT_FALSE(gone);
+  EXPECT_THAT(gone.error().message(), HasSubstr("gone or was changed"));
+}
+
 TEST(ReadJournal, SaysWhereThereIsNone) {
   const auto journal = read_journal("/nowhere");
   ASSERT_FALSE(journal);
