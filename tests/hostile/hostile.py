@@ -318,7 +318,10 @@ def main():
     full = post({"prompt": [[65] * 480] * 8, "max_tokens": 32, "ignore_eos": True},
                 "/v1/completions")
     for _ in range(2):
-        if status_of(read_all(server.send(full))) != 200:
+        s = server.send(full)
+        s.settimeout(120)
+        if status_of(read_all(s)) != 200:
+            server.process.kill()
             sys.exit("the warm-up failed")
     before = server.rss_mib()
     normal = NormalClient(server)
