@@ -30,12 +30,12 @@ constexpr std::size_t kMaxShards = 1000;
 class HfFolder final : public ModelFile {
  public:
   std::string_view format() const noexcept override { return "safetensors"; }
-  const Metadata& metadata() const noexcept override { return metadata_; }
+  const Metadata& metadata() const noexcept override { return loaded_metadata; }
   const std::vector<TensorInfo>& tensors() const noexcept override { return tensors_; }
   std::span<const std::byte> tensor_bytes(std::size_t index) const noexcept override {
     return data_[index];
   }
-  std::uint64_t file_bytes() const noexcept override { return file_bytes_; }
+  std::uint64_t file_bytes() const noexcept override { return total_bytes; }
 
   void add(TensorInfo info, std::span<const std::byte> data) {
     tensors_.push_back(std::move(info));
@@ -46,10 +46,10 @@ class HfFolder final : public ModelFile {
     add(std::move(info), owned_.back());
   }
 
-  Metadata metadata_;
-  std::vector<io::MappedFile> files_;
-  std::uint64_t file_bytes_ = 0;
-  std::unordered_set<std::string> names_;  // while loading: tensors may come in any number
+  Metadata loaded_metadata;
+  std::vector<io::MappedFile> files;
+  std::uint64_t total_bytes = 0;
+  std::unordered_set<std::string> names;  // while loading: tensors may come in any number
 
  private:
   std::vector<TensorInfo> tensors_;
@@ -107,7 +107,7 @@ Result<void> add_tensor(HfFolder& model, TensorInfo info, std::span<const std::b
     info.size_bytes = values.size();
     if (change == HfChange::kPermuteQueries || change == HfChange::kPermuteKeys) {
       SPUD_TRY(auto permuted,
-               permute_rows(model.metadata_, info, values, change, RowOrder::kPairs));
+               permute_rows(model.loaded_metadata, info, values, change, RowOrder::kPairs));
       values = std::move(permuted);
     }
     model.add_owned(std::move(info), std::move(values));
@@ -117,7 +117,8 @@ Result<void> add_tensor(HfFolder& model, TensorInfo info, std::span<const std::b
     model.add(std::move(info), data);
     return {};
   }
-  SPUD_TRY(auto permuted, permute_rows(model.metadata_, info, data, change, RowOrder::kPairs));
+  SPUD_TRY(auto permuted,
+           permute_rows(model.loaded_metadata, info, data, change, RowOrder::kPairs));
   model.add_owned(std::move(info), std::move(permuted));
   return {};
 }
@@ -139,7 +140,7 @@ Result<void> add_shard(HfFolder& model, const fs::path& path,
                   printable(entry.name), model.architecture());
     }
     info.name = name->name;
-    if (!model.names_.insert(info.name).second) {
+    if (!model.names.insert(info.name).second) {
       return fail(ErrorCode::kDataLoss, "the tensor '{}' occurs twice", printable(entry.name));
     }
     const auto data = file.bytes().subspan(entry.begin, entry.end - entry.begin);
@@ -152,8 +153,8 @@ Result<void> add_shard(HfFolder& model, const fs::path& path,
     return fail(ErrorCode::kDataLoss, "only {} of the {} tensors that {} expects are there", found,
                 wanted.size(), kIndexFile);
   }
-  model.file_bytes_ += file.bytes().size();
-  model.files_.push_back(std::move(file));
+  model.total_bytes += file.bytes().size();
+  model.files.push_back(std::move(file));
   return {};
 }
 
@@ -230,7 +231,7 @@ Result<std::shared_ptr<const ModelFile>> open_hf_folder(const fs::path& folder) 
   const auto open = [&]() -> Result<std::shared_ptr<const ModelFile>> {
     SPUD_TRY(const auto config, read_json_object(folder / "config.json", kMaxConfigBytes));
     auto model = std::make_shared<HfFolder>();
-    SPUD_TRY(config_to_metadata(config, model->metadata_));
+    SPUD_TRY(config_to_metadata(config, model->loaded_metadata));
     SPUD_TRY(add_tensors(*model, folder, config));
     // An empty tensor may claim any number of rows: what it takes in bytes bounds them.
     const TensorInfo* embedding = model->find_tensor("token_embd.weight");
@@ -239,8 +240,8 @@ Result<std::shared_ptr<const ModelFile>> open_hf_folder(const fs::path& folder) 
                   "the tensor 'model.embed_tokens.weight' is missing or "
                   "empty");
     }
-    SPUD_TRY(read_hf_tokenizer(folder, config, embedding->rows(), model->metadata_));
-    SPUD_TRY(apply_leftovers(config, model->metadata_));
+    SPUD_TRY(read_hf_tokenizer(folder, config, embedding->rows(), model->loaded_metadata));
+    SPUD_TRY(apply_leftovers(config, model->loaded_metadata));
     return model;
   };
   auto model = open();
