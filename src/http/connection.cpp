@@ -93,6 +93,7 @@ asio::awaitable<void> Connection::run() {
     if (!keep_alive_ || server_.stopping || gone_ || !socket_.is_open()) break;
     if (buffer_.size() == 0) buffer_.shrink_to_fit();  // an idle connection costs little
   }
+  release_body_bytes();  // a refused body must not count while we wait for its sender to leave
   if (socket_.is_open() && !gone_) co_await linger();
   close();
 }
