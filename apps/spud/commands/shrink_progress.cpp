@@ -42,13 +42,15 @@ void ShrinkProgress::on_event(const ChainEvent& event) {
 
 void ShrinkProgress::show(const ChainEvent& event) {
   std::string title = title_of(event);
-  if (bar_ == nullptr || title != title_) {
+  if (bar_ == nullptr || title != title_ || event.total != total_) {
     end_bar();
     title_ = std::move(title);
+    total_ = event.total;
     bar_ = std::make_unique<console::Progress>(
         terminal_, clock_, console::write_stderr,
         console::Progress::Options{.title = title_, .total = event.total});
   }
+  bar_->set_total(event.total);  // a gate that cannot decide yet draws more text
   bar_->update(event.done, event.text);
 }
 

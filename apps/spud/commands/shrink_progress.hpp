@@ -29,6 +29,7 @@ class ShrinkProgress {
   const concurrency::Clock& clock_;
   bool quiet_;
   std::string title_;  // of the bar in work
+  std::int64_t total_ = 0;
   std::unique_ptr<console::Progress> bar_;
 };
 

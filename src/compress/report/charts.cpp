@@ -141,13 +141,12 @@ std::string size_quality_chart(const Journal& journal) {
   }
   for (const double limit : limits) {
     svg.line(frame.left, frame.py(limit), frame.left + frame.width, frame.py(limit), "margin");
-    svg.text(frame.left + frame.width - 4, frame.py(limit) - 4, fmt::format("margin {:.3f}", limit),
-             Anchor::kEnd, "margin-label");
+    svg.text(frame.left + 6, frame.py(limit) - 4, fmt::format("margin {:.3f}", limit),
+             Anchor::kStart, "margin-label");
   }
   LabelPlacer labels;
   svg.circle(frame.px(original), frame.py(1), 5, "original", "original");
-  svg.text(frame.px(original) - 9, labels.place(frame.px(original) - 40, frame.py(1) - 9),
-           "original", Anchor::kEnd, "tick");
+  svg.text(frame.px(original), frame.py(1) + 20, "original", Anchor::kMiddle, "tick");
   for (const Point& p : points) {
     const double x = frame.px(p.megabytes);
     const std::string_view css = p.accepted ? "good" : "bad";
