@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/gateway.hpp"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <array>
 
