@@ -67,6 +67,16 @@ TEST_F(ProgressFixture, ABarIsClearedWhenTheWorkIsAbandoned) {
   EXPECT_TRUE(out.ends_with("\r\x1b[2K"));
 }
 
+TEST_F(ProgressFixture, EstimatesFromATotalThatGrew) {
+  Progress progress({}, clock, writer, {.title = "work", .total = 10});
+  clock.advance(seconds(10));
+  progress.update(12);  // more than was announced: nothing to estimate
+  progress.set_total(40);
+  clock.advance(seconds(10));
+  progress.update(20);
+  EXPECT_EQ(out, "work ...\nwork: 12/10\nwork: 20/40, 20.0 s left\n");
+}
+
 TEST_F(ProgressFixture, QuietWritesNothing) {
   Progress progress({}, clock, writer, {.title = "work", .total = 2, .quiet = true});
   progress.update(1);

@@ -40,7 +40,7 @@ Progress::~Progress() {
 }
 
 std::string Progress::estimate(std::int64_t done) const {
-  if (options_.total <= 0 || done <= 0) return "";
+  if (done <= 0 || done >= options_.total) return "";
   const auto elapsed = clock_->now() - started_;
   const double left = static_cast<double>(options_.total - done) / static_cast<double>(done);
   return ", " +

@@ -31,6 +31,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  // Some work turns out to be more than was thought.
+  void set_total(std::int64_t total) { options_.total = total; }
   // `done` of total; `note` is shown behind (a running figure).
   void update(std::int64_t done, std::string_view note = {});
   // Replaces the bar by one closing line: "measuring int8: 40 windows in 12.3 s - <note>".
