@@ -36,9 +36,9 @@ enum class DType : std::uint32_t {
 };
 
 struct DTypeTraits {
-  std::string_view name;      // "Q4_0", as GGUF tools print it
-  std::size_t block_values;   // values per block; 1 for plain types
-  std::size_t block_bytes;    // bytes per block
+  std::string_view name;     // "Q4_0", as GGUF tools print it
+  std::size_t block_values;  // values per block; 1 for plain types
+  std::size_t block_bytes;   // bytes per block
   bool quantised;
   // Bits per value, for tables: 4.5 for Q4_0.
   constexpr double bits_per_value() const {
