@@ -48,8 +48,8 @@ constexpr MeasurementFault kFaults[] = {
     {"OtherCandidate", &measure_another_candidate, "the candidate file differs"},
     {"OtherOriginal", &measure_against_another_original, "the original model differs"},
     {"OtherTokenizer", &use_another_tokenizer, "the tokenizer differs"},
-    {"MuchWorse", &make_much_worse, "perplexity over the original},
-    };
+    {"MuchWorse", &make_much_worse, "perplexity over the original"},
+};
 
 // Tampers with the second candidate only: the 8-bit step must have been accepted before.
 MeasurerFactory tamper_second(void (*change)(Measured&)) {
