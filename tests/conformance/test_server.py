@@ -169,7 +169,7 @@ def test_the_clients_own_retry_gets_through_a_full_queue(small_server):
         model=small_server.model, prompt="x", n=2, max_tokens=16, stream=True,
         extra_body={"ignore_eos": True})
     next(iter(busy))
-    patient = small_server.client(max_retries=5)
+    patient = small_server.client(max_retries=30)
     done = threading.Thread(target=lambda: list(busy))
     done.start()
     assert patient.completions.create(model=small_server.model, prompt="y", max_tokens=1).choices
