@@ -180,7 +180,7 @@ std::string waterfall_chart(const Journal& journal) {
     draw_bar(svg, y + 10, kLeft, length, "size", fmt::format("{:.1f} MB", stage.megabytes));
     if (i > 0) {  // what this step took away
       const double before = kHalf * stages[i - 1].megabytes / stages.front().megabytes;
-      svg.line(kLeft + before, y - 16, kLeft + before, y + 26, "fall");
+      svg.line(kLeft + before, y - 16, kLeft + before, y + 6, "fall");
     }
     if (!stage.timed) continue;
     const double scale = 190 / fastest;
