@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/hf_names.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace spud::formats {

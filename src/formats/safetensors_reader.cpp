@@ -36,11 +36,13 @@ const KnownType* find_type(std::string_view name) {
 // the texts of __metadata__), depth 3 the numbers of "shape" and "data_offsets".
 class HeaderHandler {
  public:
-  // Limits the parser asks for.
+  // Limits the parser asks for, by these names.
+  // NOLINTBEGIN(readability-identifier-naming)
   static constexpr std::size_t max_object_size = static_cast<std::size_t>(-1);
   static constexpr std::size_t max_array_size = static_cast<std::size_t>(-1);
   static constexpr std::size_t max_key_size = 65536;
   static constexpr std::size_t max_string_size = static_cast<std::size_t>(-1);
+  // NOLINTEND(readability-identifier-naming)
 
   SafetensorsHeader header;
   std::string problem;
