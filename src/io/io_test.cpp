@@ -56,7 +56,7 @@ TEST_F(MappedFileTest, ShowsTheBytesAndMoves) {
   ASSERT_TRUE(file);
   MappedFile moved = *std::move(file);
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(moved.bytes().data()), 5), "hello");
-  EXPECT_TRUE(file->bytes().empty());
+  EXPECT_TRUE(file->bytes().empty());  // NOLINT(bugprone-use-after-move): that is the question
 }
 
 TEST_F(MappedFileTest, RefusesWhatIsNoFileWithOneSentence) {

@@ -57,7 +57,7 @@ struct Problem {
   std::size_t row_bytes;
 
   Problem(const KernelTable& table, tensor::DType type, const std::vector<std::byte>& blocks,
-          std::int64_t n_, std::int64_t k_, const std::vector<float>& x);
+          std::int64_t rows, std::int64_t columns, const std::vector<float>& x);
   // Rows [row, row + rows) against weight rows [begin, end) into out [rows, n].
   void run(float* out, std::int64_t row, std::int64_t rows, std::int64_t begin, std::int64_t end);
 };

@@ -98,11 +98,11 @@ std::vector<float> dequantized(DType type, const std::vector<std::byte>& blocks,
 }
 
 Problem::Problem(const KernelTable& table, DType type, const std::vector<std::byte>& blocks,
-                 std::int64_t n_, std::int64_t k_, const std::vector<float>& x)
+                 std::int64_t rows, std::int64_t columns, const std::vector<float>& x)
     : kernels(table.find_matmul(type)),
-      n(n_),
-      k(k_),
-      m(static_cast<std::int64_t>(x.size()) / k_),
+      n(rows),
+      k(columns),
+      m(static_cast<std::int64_t>(x.size()) / columns),
       packed(kernels->packed_bytes(n, k)),
       activations(table.activation_bytes(kernels->activation, k) * static_cast<std::size_t>(m)),
       row_bytes(table.activation_bytes(kernels->activation, k)) {
