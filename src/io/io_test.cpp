@@ -19,6 +19,9 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 class IoTest : public ::testing::Test {
+ public:
+  ~IoTest() override { fs::remove_all(folder_); }
+
  protected:
   IoTest() {
     folder_ = fs::temp_directory_path() /
@@ -26,7 +29,6 @@ class IoTest : public ::testing::Test {
                           ::testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::create_directories(folder_);
   }
-  ~IoTest() override { fs::remove_all(folder_); }
 
   fs::path write(std::string_view name, std::string_view text) {
     std::ofstream(folder_ / name, std::ios::binary) << text;

@@ -104,8 +104,8 @@ std::vector<float> seen_activations(Problem& problem, const std::vector<float>& 
     const auto* row = reinterpret_cast<const Int8Block*>(
         problem.activations.as<std::byte>() + static_cast<std::size_t>(r) * problem.row_bytes);
     for (std::int64_t i = 0; i < problem.k; ++i) {
-      seen[static_cast<std::size_t>(r * problem.k + i)] =
-          row[i / kBlock].scale * row[i / kBlock].q[i % kBlock];
+      const Int8Block& block = row[i / kBlock];
+      seen[static_cast<std::size_t>(r * problem.k + i)] = block.scale * block.q[i % kBlock];
     }
   }
   return seen;

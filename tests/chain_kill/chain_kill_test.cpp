@@ -44,13 +44,15 @@ std::string recipe_text() {
 }
 
 class ChainKill : public ::testing::Test {
+ public:
+  ~ChainKill() override { fs::remove_all(folder_); }
+
  protected:
   ChainKill() : folder_(fs::temp_directory_path() / fmt::format("spud-kill-{}", ::getpid())) {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     std::ofstream(folder_ / "recipe.yaml") << recipe_text();
   }
-  ~ChainKill() override { fs::remove_all(folder_); }
 
   pid_t start(const fs::path& out) const {
     const std::string model = model_.path().string();
