@@ -14,7 +14,6 @@
 namespace spud::model {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::TinyModelFile;
 using testing::TinyModelOptions;
 

@@ -2,6 +2,7 @@
 #include "stats/distributions.hpp"
 
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <numbers>
 
