@@ -165,7 +165,8 @@ def test_a_full_queue_is_429_with_retry_after(small_server):
 
 
 def test_the_clients_own_retry_gets_through_a_full_queue(small_server):
-    busy = small_server.client().completions.create(
+    # Retries here too: the second choice may come while the first still waits in the queue of one.
+    busy = small_server.client(max_retries=30).completions.create(
         model=small_server.model, prompt="x", n=2, max_tokens=16, stream=True,
         extra_body={"ignore_eos": True})
     next(iter(busy))
