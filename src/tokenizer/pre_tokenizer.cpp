@@ -12,12 +12,14 @@ namespace {
 
 // White space as Unicode defines it (White_Space). PCRE2's \s with UCP adds U+180E, which the
 // tokenisers' own engines do not count, so it is written out here: WS inside brackets, S and NS as
-// whole classes.
+// whole classes. Macros because literals are joined, short ones because the patterns must be read.
+// NOLINTBEGIN(readability-identifier-naming)
 #define WS R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})"
 #define S "[" WS "]"
 #define NS "[^" WS "]"
 #define CONTRACTION R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]))"
 #define SPACES R"(|)" S R"(*[\r\n]+|)" S "+(?!" NS ")|" S "+"
+// NOLINTEND(readability-identifier-naming)
 
 constexpr std::string_view kDigit = R"(\p{N})";
 constexpr std::string_view kDigits3 = R"(\p{N}{1,3})";
