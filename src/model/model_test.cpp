@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <ostream>
 #include <random>
 
 #include "model/testing/tiny_model.hpp"
@@ -69,13 +70,20 @@ std::vector<float> logits_one_by_one(const Model& model, std::span<const TokenId
 }
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
 struct ScheduleCase {
   const char* architecture;
   tensor::DType weights;
   kernels::Isa isa;
+
+  // Without it GoogleTest prints the bytes, addresses included, into the case's name.
+  friend std::ostream& operator<<(std::ostream& out, const ScheduleCase& c) {
+    return out << c.architecture << ' ' << tensor::to_string(c.weights) << ' '
+               << kernels::to_string(c.isa);
+  }
 };
 
 class ModelSchedules : public ::testing::TestWithParam<ScheduleCase> {};
