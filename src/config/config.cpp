@@ -210,8 +210,9 @@ Result<void> refuse_aliases(std::string_view text, std::string_view source) {
   } watcher;
   std::istringstream stream{std::string(text)};
   YAML::Parser parser(stream);
-  while (parser.HandleNextDocument(watcher)) {
-  }
+  // Only the first document is read, as YAML::Load does. (Asking for all of them never ends for
+  // some broken texts: the parser reports a document without consuming anything.)
+  parser.HandleNextDocument(watcher);
   if (watcher.found) {
     return fail(ErrorCode::kInvalidArgument, "{}: YAML aliases (*name) are not allowed", source);
   }

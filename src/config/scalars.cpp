@@ -73,7 +73,10 @@ Result<double> parse_number(const FieldInfo& info, std::string_view text) {
 }
 
 Result<std::string> parse_text(const FieldInfo& info, std::string_view text) {
-  if (info.choices.empty() || std::ranges::find(info.choices, text) != info.choices.end()) {
+  // Empty means "not set" where a choice may be left out: what we print must read back.
+  const bool left_out = text.empty() && !info.required;
+  if (info.choices.empty() || left_out ||
+      std::ranges::find(info.choices, text) != info.choices.end()) {
     return std::string(text);
   }
   return fail(ErrorCode::kInvalidArgument, "unknown {} '{}'{}", info.name, text,

@@ -53,6 +53,7 @@ class SchemaWriter final : public FieldVisitor {
     json::object& field = add(info, "string");
     if (!info.required) field["default"] = value;
     choices(info, field);
+    if (!info.choices.empty() && !info.required) field["enum"].as_array().emplace_back("");
   }
   void texts(const FieldInfo& info, std::vector<std::string>&) override {
     json::object item{{"type", "string"}};
