@@ -448,8 +448,16 @@ TEST_F(GatedEngineTest, DrainPastItsDeadlineCancels) {
   Recorder running;
   ASSERT_TRUE(engine->submit(request("a", 400), running.sink()).has_value());
   wait_for_steps(1);
+  std::thread drainer([&] { engine->drain(clock_.now()); });
+  // Only a drain that has begun refuses as unavailable; steps may go on from then.
+  const GenerationSink ignore{.on_token = [](TokenEvent&&) {}, .on_finish = [](FinishEvent&&) {}};
+  for (;;) {
+    const auto late = engine->submit(request("b", 1), ignore);
+    if (!late && late.error().code() == ErrorCode::kUnavailable) break;
+    std::this_thread::yield();
+  }
   allow(kForever);
-  engine->drain(clock_.now());
+  drainer.join();
   EXPECT_EQ(running.wait().reason, FinishReason::kCancelled);
 }
 
