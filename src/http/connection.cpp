@@ -44,7 +44,10 @@ Connection::Connection(asio::ip::tcp::socket socket, ServerState& server)
   if (!ignored) request_.remote_address = endpoint.address().to_string(ignored);
 }
 
-Connection::~Connection() { release_body_bytes(); }
+Connection::~Connection() {
+  leave_idle();
+  release_body_bytes();
+}
 
 void Connection::close() noexcept {
   disarm();
@@ -54,7 +57,24 @@ void Connection::close() noexcept {
 
 void Connection::stop() noexcept {
   keep_alive_ = false;
-  if (phase_ == Phase::kIdle) close();
+  if (idle_place_) close();
+}
+
+bool Connection::has_input() const noexcept {
+  error_code ignored;
+  return socket_.available(ignored) > 0;
+}
+
+void Connection::give_up_place() noexcept {
+  leave_idle();
+  close();
+}
+
+void Connection::enter_idle() { idle_place_ = server_.idle.insert(server_.idle.end(), this); }
+
+void Connection::leave_idle() noexcept {
+  if (idle_place_) server_.idle.erase(*idle_place_);
+  idle_place_.reset();
 }
 
 void Connection::arm(std::chrono::milliseconds after, OnTimeout action) {
@@ -81,13 +101,10 @@ void Connection::disarm() noexcept {
 
 asio::awaitable<void> Connection::run() {
   while (true) {
-    phase_ = Phase::kIdle;
     const bool has_input = co_await wait_for_first_byte();
     if (!has_input) break;
-    phase_ = Phase::kReading;
     const bool has_request = co_await read_request();
     if (!has_request) break;
-    phase_ = Phase::kHandling;
     co_await run_handler();
     release_body_bytes();
     if (!keep_alive_ || server_.stopping || gone_ || !socket_.is_open()) break;
@@ -102,9 +119,11 @@ asio::awaitable<void> Connection::run() {
 asio::awaitable<bool> Connection::wait_for_first_byte() {
   if (buffer_.size() > 0) co_return true;
   arm(server_.options.idle_timeout, OnTimeout::kClose);
+  enter_idle();
   error_code error;
   co_await socket_.async_wait(asio::ip::tcp::socket::wait_read,
                               asio::redirect_error(asio::use_awaitable, error));
+  leave_idle();
   disarm();
   if (error || !socket_.is_open()) gone_ = true;
   co_return !gone_;

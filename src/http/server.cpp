@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http/server.hpp"
 
+#include <algorithm>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <set>
@@ -58,6 +59,7 @@ struct Server::Impl {
       : executor(e), acceptor(std::move(a)), accepting(e), tasks(e) {}
 
   asio::awaitable<void> accept_loop();
+  bool make_room() noexcept;
   void refuse(tcp::socket socket) const;
 
   asio::any_io_executor executor;
@@ -134,7 +136,7 @@ asio::awaitable<void> Server::Impl::accept_loop() {
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }
-    if (tasks.size() >= state.options.max_connections) {
+    if (tasks.size() >= state.options.max_connections && !make_room()) {
       SPUD_LOG(warn, "connection refused: too many", {"limit", state.options.max_connections});
       refuse(std::move(socket));
       continue;
@@ -142,6 +144,15 @@ asio::awaitable<void> Server::Impl::accept_loop() {
     auto connection = std::make_shared<Connection>(std::move(socket), state);
     tasks.spawn(serve(std::move(connection), &connections));
   }
+}
+
+// A client that asks goes before one that only holds a place.
+bool Server::Impl::make_room() noexcept {
+  const auto silent =
+      std::ranges::find_if(state.idle, [](Connection* c) { return !c->has_input(); });
+  if (silent == state.idle.end()) return false;
+  (*silent)->give_up_place();
+  return true;
 }
 
 // One try to say why, without waiting: a full house must cost nothing.

@@ -4,7 +4,8 @@
 // executor (state has one owner; more threads = more servers on one port). TLS is left to a proxy.
 //
 // Limits, and what a client sees: header bytes 431, body bytes 413, all bodies together 503, too
-// many connections 503, header or body too slow 408, response read too slowly: closed.
+// many connections 503, header or body too slow 408, response read too slowly: closed. Before a
+// connection is refused, the one that has been idle longest gives up its place.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

@@ -210,13 +210,15 @@ TEST_F(ServerTest, ClosesIdleConnections) {
   EXPECT_EQ(client.received(), "");
 }
 
-TEST_F(ServerTest, RefusesConnectionsBeyondTheLimitAndTakesThemAgainLater) {
+TEST_F(ServerTest, RefusesConnectionsWhenAllAreBusyAndTakesThemAgainLater) {
   start({.max_connections = 1});
   auto first = std::make_unique<RawClient>(port_);
-  first->send(get_request("/"));
-  EXPECT_EQ(first->read_answer().status, 200);
+  first->send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+  ASSERT_TRUE(first->read_until("100 Continue"));  // now busy with the body
   RawClient second(port_);
-  EXPECT_EQ(second.read_answer().status, 503);
+  const RawAnswer refusal = second.read_answer();
+  EXPECT_EQ(refusal.status, 503);
+  EXPECT_EQ(refusal.header("Retry-After"), "1");
   first.reset();
   RawAnswer answer;
   for (int i = 0; i < 1000 && answer.status != 200; ++i) {
@@ -225,6 +227,26 @@ TEST_F(ServerTest, RefusesConnectionsBeyondTheLimitAndTakesThemAgainLater) {
     answer = third.read_answer();
   }
   EXPECT_EQ(answer.status, 200);
+}
+
+TEST_F(ServerTest, GivesThePlaceOfTheLongestIdleConnectionToANewOne) {
+  start({.max_connections = 3});
+  std::vector<std::unique_ptr<RawClient>> idle;
+  for (int i = 0; i < 3; ++i) {
+    idle.push_back(std::make_unique<RawClient>(port_));
+    idle.back()->send(get_request("/"));
+    EXPECT_EQ(idle.back()->read_answer().status, 200);
+  }
+  idle[0]->send(get_request("/"));  // now the second has waited longest
+  EXPECT_EQ(idle[0]->read_answer().status, 200);
+  RawClient newcomer(port_);
+  newcomer.send(get_request("/"));
+  EXPECT_EQ(newcomer.read_answer().status, 200);
+  EXPECT_TRUE(idle[1]->at_end());
+  for (RawClient* kept : {idle[0].get(), idle[2].get()}) {
+    kept->send(get_request("/"));
+    EXPECT_EQ(kept->read_answer().status, 200);
+  }
 }
 
 TEST_F(ServerTest, StreamsInChunksAndToOldClientsUntilTheEnd) {

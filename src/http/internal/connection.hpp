@@ -9,11 +9,14 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <list>
 #include <optional>
 
 #include "http/server.hpp"
 
 namespace spud::http::internal {
+
+class Connection;
 
 // What connections share with their server.
 struct ServerState {
@@ -21,6 +24,7 @@ struct ServerState {
   Handler handler;
   bool stopping = false;
   std::size_t body_bytes_in_use = 0;
+  std::list<Connection*> idle;  // between requests, longest first
 
   std::string error_body(int status, std::string_view message) const {
     if (options.error_body) return options.error_body(status, message);
@@ -40,6 +44,10 @@ class Connection final : public Exchange, public std::enable_shared_from_this<Co
   void close() noexcept;
   // Closes at once when between requests, else after the current answer.
   void stop() noexcept;
+  // Whether bytes wait to be read; of an idle one: its request is here, only not looked at yet.
+  bool has_input() const noexcept;
+  // For the server that needs the place: only while on its idle list, which this leaves.
+  void give_up_place() noexcept;
 
   const Request& request() const noexcept override { return request_; }
   std::string take_body() override { return std::move(request_.body); }
@@ -61,12 +69,13 @@ class Connection final : public Exchange, public std::enable_shared_from_this<Co
  private:
   using Parser = boost::beast::http::request_parser<boost::beast::http::buffer_body>;
   enum class OnTimeout { kClose, kCancelRead };
-  enum class Phase { kIdle, kReading, kHandling };
 
   void arm(std::chrono::milliseconds after, OnTimeout action);
   void disarm() noexcept;
 
   boost::asio::awaitable<bool> wait_for_first_byte();
+  void enter_idle();
+  void leave_idle() noexcept;
   boost::asio::awaitable<bool> read_request();
   boost::asio::awaitable<bool> read_body(Parser& parser);
   boost::asio::awaitable<void> run_handler();
@@ -91,7 +100,7 @@ class Connection final : public Exchange, public std::enable_shared_from_this<Co
   std::uint64_t timer_round_ = 0;  // a fired timer of an earlier round is stale
   bool timed_out_ = false;
 
-  Phase phase_ = Phase::kIdle;
+  std::optional<std::list<Connection*>::iterator> idle_place_;  // in the server's list
   Request request_;
   std::size_t reserved_body_bytes_ = 0;
   bool http_1_0_ = false;
