@@ -68,42 +68,27 @@ Result<std::unique_ptr<KvCache>> KvCache::create(const Geometry& geometry, std::
 
 KvCache::KvCache(const Geometry& geometry, std::size_t num_pages, Storage storage)
     : geometry_(geometry),
-      num_pages_(num_pages),
       page_values_(geometry.page_bytes() / sizeof(std::uint16_t)),
-      taken_(num_pages, false),
-      storage_(std::move(storage)) {
-  free_.reserve(num_pages);
-  for (std::size_t i = num_pages; i > 0; --i) {
-    free_.emplace_back(static_cast<std::uint32_t>(i - 1));
-  }
-}
+      pages_(num_pages),
+      storage_(std::move(storage)) {}
 
 bool KvCache::grow(BlockTable& table, std::size_t num_positions) {
   const std::size_t needed = pages_for(num_positions);
   if (needed <= table.pages.size()) return true;
-  if (needed - table.pages.size() > free_.size()) return false;
+  if (needed - table.pages.size() > pages_.num_free()) return false;
   table.pages.reserve(needed);
-  while (table.pages.size() < needed) {
-    const PageId page = free_.back();
-    free_.pop_back();
-    taken_[page.value] = true;
-    table.pages.push_back(page);
-  }
+  while (table.pages.size() < needed) table.pages.push_back(pages_.take());
   return true;
 }
 
 void KvCache::release(BlockTable& table) noexcept {
   // From the back, so that the first page of this sequence is the next one handed out.
-  for (auto page = table.pages.rbegin(); page != table.pages.rend(); ++page) {
-    SPUD_CHECK(page->value < num_pages_ && taken_[page->value]);
-    taken_[page->value] = false;
-    free_.push_back(*page);
-  }
+  for (auto page = table.pages.rbegin(); page != table.pages.rend(); ++page) pages_.drop(*page);
   table.pages.clear();
 }
 
 std::uint16_t* KvCache::block(PageId page, std::int64_t layer, std::int64_t kv_head) noexcept {
-  SPUD_DCHECK(page.value < num_pages_);
+  SPUD_DCHECK(page.value < num_pages());
   return storage_.get() + page.value * page_values_ +
          static_cast<std::size_t>(layer * geometry_.num_kv_heads + kv_head) *
              geometry_.block_values();

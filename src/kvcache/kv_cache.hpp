@@ -9,11 +9,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "base/strong_id.hpp"
+#include "kvcache/page_allocator.hpp"
 
 namespace spud::kvcache {
-
-using PageId = StrongId<struct PageIdTag, std::uint32_t>;
 
 struct Geometry {
   std::int64_t num_layers = 0;
@@ -39,12 +37,15 @@ class KvCache {
   [[nodiscard]] static Result<std::unique_ptr<KvCache>> create(const Geometry& geometry,
                                                                std::size_t num_pages);
   const Geometry& geometry() const noexcept { return geometry_; }
-  std::size_t num_pages() const noexcept { return num_pages_; }
-  std::size_t free_pages() const noexcept { return free_.size(); }
+  std::size_t num_pages() const noexcept { return pages_.num_pages(); }
+  std::size_t free_pages() const noexcept { return pages_.num_free(); }
+  // Who holds which page; for those that share pages.
+  PageAllocator& pages() noexcept { return pages_; }
 
   // Grows `table` to cover `num_positions`; takes nothing and returns false when pages run out.
   [[nodiscard]] bool grow(BlockTable& table, std::size_t num_positions);
-  void release(BlockTable& table) noexcept;  // gives all pages back; the table is empty afterwards
+  // Lets go of all pages; the table is empty afterwards.
+  void release(BlockTable& table) noexcept;
 
   // One page, layer and KV head: filled by KernelTable::store_kv, read by KernelTable::attention
   // (K transposed, then V; kernel_table.hpp has the layout).
@@ -54,10 +55,8 @@ class KvCache {
   using Storage = std::unique_ptr<std::uint16_t[], void (*)(std::uint16_t*)>;
   KvCache(const Geometry& geometry, std::size_t num_pages, Storage storage);
   Geometry geometry_;
-  std::size_t num_pages_;
   std::size_t page_values_;
-  std::vector<PageId> free_;  // last in, first out: recently used pages are warm
-  std::vector<bool> taken_;   // by page: a page can be given back once only
+  PageAllocator pages_;
   Storage storage_;
 };
 

@@ -81,7 +81,7 @@ TEST(KvCacheDeathTest, CopiedTableCannotGiveItsPagesBackAgain) {
   ASSERT_TRUE(cache->grow(table, 64));
   BlockTable copy = table;
   cache->release(table);
-  EXPECT_DEATH(cache->release(copy), "taken_");
+  EXPECT_DEATH(cache->release(copy), "holders_");
 }
 
 TEST(KvCache, BlocksOfAllPagesLayersAndHeadsAreDisjointAndAligned) {
