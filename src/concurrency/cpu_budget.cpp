@@ -169,14 +169,23 @@ CpuBudget read_cpu_budget(const fs::path& root) {
   }
 
   budget.threads = std::max(affinity, 1);
+  budget.most_threads = budget.threads;
   budget.reason = affinity > 0 ? fmt::format("{} of {} CPUs by affinity", affinity, machine)
                                : "the CPU affinity could not be read, so one";
   if (quota) {
-    const int allowed = static_cast<int>(std::min(std::floor(*quota), 1e6));
-    budget.threads = std::max(std::min(budget.threads, allowed), 1);
+    const double allowed = std::min(*quota, 1e6);
+    budget.threads = std::clamp(static_cast<int>(std::floor(allowed)), 1, budget.threads);
+    budget.most_threads = std::clamp(static_cast<int>(std::ceil(allowed)), 1, budget.most_threads);
     budget.reason += fmt::format("; cpu.max allows {:.2g}", *quota);
   }
   return budget;
+}
+
+ThreadChoice choose_threads(std::int64_t asked, const CpuBudget& budget) {
+  if (asked <= 0) return {budget.threads, budget.reason};
+  if (asked <= budget.most_threads) return {static_cast<int>(asked), "as asked"};
+  return {budget.most_threads, fmt::format("{} asked, but only {} can run at a time: {}", asked,
+                                           budget.most_threads, budget.reason)};
 }
 
 }  // namespace spud::concurrency

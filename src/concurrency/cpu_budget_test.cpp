@@ -93,6 +93,16 @@ TEST(CpuBudget, UnreadableSystemGivesOneThreadAndSaysSo) {
   EXPECT_NE(budget.reason.find("could not be read"), std::string::npos);
 }
 
+TEST(CpuBudget, ThreadsThatWereAskedForAreCutToThoseThatCanRunAtATime) {
+  const CpuBudget budget{.threads = 1, .most_threads = 2, .reason = "cpu.max allows 1.5"};
+  EXPECT_EQ(choose_threads(0, budget).threads, 1);
+  EXPECT_EQ(choose_threads(2, budget).threads, 2);
+  EXPECT_EQ(choose_threads(2, budget).reason, "as asked");
+  const ThreadChoice cut = choose_threads(std::int64_t{1} << 40, budget);
+  EXPECT_EQ(cut.threads, 2);
+  EXPECT_NE(cut.reason.find("cpu.max allows 1.5"), std::string::npos) << cut.reason;
+}
+
 TEST(CpuBudget, ThisMachineHasAtLeastOneThread) { EXPECT_GE(read_cpu_budget().threads, 1); }
 
 }  // namespace

@@ -89,7 +89,8 @@ class Evaluation {
       : arguments_(arguments),
         globals_(globals),
         terminal_(console::detect_terminal()),
-        pool_(globals.threads > 0 ? globals.threads : concurrency::read_cpu_budget().threads) {}
+        pool_(
+            concurrency::choose_threads(globals.threads, concurrency::read_cpu_budget()).threads) {}
 
   Result<int> run();
 

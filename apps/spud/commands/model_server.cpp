@@ -179,9 +179,9 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
   SPUD_TRY(auto tokenizer, tokenizer::Tokenizer::create(impl->file->metadata()));
   load_chat_template(*impl->file, parts.host);
 
-  const concurrency::CpuBudget budget = concurrency::read_cpu_budget();
-  const int asked = globals.threads > 0 ? globals.threads : static_cast<int>(options.threads);
-  const int threads = asked > 0 ? asked : budget.threads;
+  const concurrency::ThreadChoice choice = concurrency::choose_threads(
+      globals.threads > 0 ? globals.threads : options.threads, concurrency::read_cpu_budget());
+  const int threads = choice.threads;
   std::shared_ptr<const model::Model> model;
   {
     concurrency::ThreadPool loaders(threads);
@@ -206,7 +206,7 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
   impl->model_id = parts.host.card.id;
   impl->summary =
       fmt::format("{}, {}, context {}, {} threads ({})", parts.host.card.id, parts.host.card.label,
-                  parts.host.card.context, threads, asked > 0 ? "as asked" : budget.reason);
+                  parts.host.card.context, threads, choice.reason);
   impl->gateway = std::make_unique<gateway::Gateway>(gateway_options(options), std::move(parts));
   http::ServerOptions server_options = http_options(options);
   server_options.on_connections = [connections = impl->metrics.connections](std::size_t count) {

@@ -95,8 +95,8 @@ Result<int> run_shrink(const Arguments& arguments, const GlobalOptions& globals)
   SPUD_TRY(const kernels::Isa isa, parse_isa(globals.isa));
   InterruptWatch watch;  // before the pool: its threads inherit the mask
   const concurrency::RealClock clock;
-  concurrency::ThreadPool pool(globals.threads > 0 ? globals.threads
-                                                   : concurrency::read_cpu_budget().threads);
+  concurrency::ThreadPool pool(
+      concurrency::choose_threads(globals.threads, concurrency::read_cpu_budget()).threads);
   ShrinkProgress progress(console::detect_terminal(), clock, globals.quiet);
   SPUD_TRY(const compress::Journal journal,
            compress::run_chain(
