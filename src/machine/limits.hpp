@@ -18,7 +18,7 @@ struct Rates {
   double int8_ops_per_s = 0;  // a multiplication and an addition are two
   double fp32_ops_per_s = 0;
   double barrier_s = 0;  // a spin barrier of these threads; 0 for one thread
-  double loop_s = 0;     // an empty parallel loop of the thread pool, as the engine uses
+  double loop_s = 0;     // a parallel loop of the thread pool in which all threads meet
 };
 
 struct Work {

@@ -15,6 +15,7 @@
 #include "console/text.hpp"
 #include "engine/speed_probe.hpp"
 #include "formats/model_file.hpp"
+#include "spud/commands/bench_limits.hpp"
 #include "stats/robust.hpp"
 
 namespace spud::app {
@@ -29,6 +30,8 @@ struct Arguments {
   std::int64_t depth = -1;  // -1 = the prompt
   std::vector<std::int64_t> streams = {1};
   std::int64_t repeats = 5;
+  bool machine = false;
+  bool no_limits = false;
 
   std::int64_t decode_depth() const { return depth < 0 ? prompt : depth; }
 };
@@ -38,6 +41,7 @@ struct Series {
   std::string name;
   std::int64_t streams = 0;  // 0 = prefill
   std::vector<double> rates;
+  std::optional<SpeedLimit> limit;
 
   double median() const { return stats::median(rates); }
   double spread() const { return stats::scaled_mad(rates); }
@@ -47,6 +51,8 @@ struct Setup {
   std::shared_ptr<const model::Model> model;
   std::chrono::nanoseconds load_time{0};
   int threads = 1;
+  engine::StepWork work;
+  std::optional<machine::Machine> machine;  // absent with --no-limits
 };
 
 Result<kernels::Isa> parse_isa(std::string_view name) {
@@ -95,12 +101,22 @@ void print_table(const Arguments& arguments, const Setup& setup, const std::vect
   console::Table table({{"what"},
                         {"tok/s", Align::kRight},
                         {"spread", Align::kRight},
-                        {"tok/s a stream", Align::kRight}});
+                        {"tok/s a stream", Align::kRight},
+                        {"limit", Align::kRight},
+                        {"of limit", Align::kRight},
+                        {"limited by"}});
   for (const Series& series : all) {
     const double per_stream =
         series.median() / static_cast<double>(std::max<std::int64_t>(series.streams, 1));
-    table.add_row({series.name, fmt::format("{:.1f}", series.median()),
-                   fmt::format("{:.1f}", series.spread()), fmt::format("{:.1f}", per_stream)});
+    std::vector<std::string> row{series.name, fmt::format("{:.1f}", series.median()),
+                                 fmt::format("{:.1f}", series.spread()),
+                                 fmt::format("{:.1f}", per_stream)};
+    if (series.limit) {
+      row.push_back(fmt::format("{:.0f}", series.limit->tokens_per_s));
+      row.push_back(fmt::format("{:.0f} %", 100 * series.median() / series.limit->tokens_per_s));
+      row.emplace_back(machine::to_string(series.limit->bound));
+    }
+    table.add_row(std::move(row));
   }
   std::fputs(table.to_text().c_str(), stdout);
   std::printf(
@@ -108,6 +124,15 @@ void print_table(const Arguments& arguments, const Setup& setup, const std::vect
       "tokens and generates %lld.\n",
       static_cast<long long>(arguments.repeats), static_cast<long long>(arguments.decode_depth()),
       static_cast<long long>(arguments.generate));
+  if (!setup.machine) return;
+  const machine::Rates& rates = setup.machine->all;
+  std::printf(
+      "Limit: a step reads %s of weights and its keys and values at %.1f GB/s, and multiplies at "
+      "%.0f int8 Gop/s (%s); the slower of both. Measured in this run, see 'spud bench "
+      "--machine'.\n",
+      console::format_bytes(static_cast<std::uint64_t>(setup.work.weight_bytes)).c_str(),
+      rates.memory_bytes_per_s / 1e9, rates.int8_ops_per_s / 1e9,
+      setup.machine->instructions.c_str());
 }
 
 json::object to_json(const Series& series) {
@@ -116,26 +141,57 @@ json::object to_json(const Series& series) {
                       {"spread_tokens_per_s", series.spread()},
                       {"all_tokens_per_s", json::value_from(series.rates)}};
   if (series.streams > 0) object["streams"] = series.streams;
+  if (series.limit) {
+    object["limit_tokens_per_s"] = series.limit->tokens_per_s;
+    object["fraction_of_limit"] = series.median() / series.limit->tokens_per_s;
+    object["limited_by"] = machine::to_string(series.limit->bound);
+  }
   return object;
 }
 
 void print_json(const Arguments& arguments, const Setup& setup, const std::vector<Series>& all) {
   json::array results;
   for (const Series& series : all) results.push_back(to_json(series));
-  const json::object report{{"model", arguments.model},
-                            {"isa", kernels::to_string(setup.model->kernel_table().isa)},
-                            {"threads", setup.threads},
-                            {"weight_bytes", setup.model->weight_bytes()},
-                            {"load_s", std::chrono::duration<double>(setup.load_time).count()},
-                            {"prompt", arguments.prompt},
-                            {"depth", arguments.decode_depth()},
-                            {"generate", arguments.generate},
-                            {"repeats", arguments.repeats},
-                            // The first number of streams, for scripts that ask for one only.
-                            {"prefill_tokens_per_s", all[0].median()},
-                            {"decode_tokens_per_s", all[1].median()},
-                            {"results", std::move(results)}};
+  json::object report{{"model", arguments.model},
+                      {"isa", kernels::to_string(setup.model->kernel_table().isa)},
+                      {"threads", setup.threads},
+                      {"weight_bytes", setup.model->weight_bytes()},
+                      {"load_s", std::chrono::duration<double>(setup.load_time).count()},
+                      {"prompt", arguments.prompt},
+                      {"depth", arguments.decode_depth()},
+                      {"generate", arguments.generate},
+                      {"repeats", arguments.repeats},
+                      // The first number of streams, for scripts that ask for one only.
+                      {"prefill_tokens_per_s", all[0].median()},
+                      {"decode_tokens_per_s", all[1].median()},
+                      {"step_weight_bytes", setup.work.weight_bytes},
+                      {"results", std::move(results)}};
+  if (setup.machine) report["machine"] = machine_to_json(*setup.machine);
   std::printf("%s\n", json::serialize(report).c_str());
+}
+
+// The limit of each series; the machine is measured with all instructions it has, whatever --isa
+// makes of the kernels.
+void add_limits(const Arguments& arguments, const concurrency::Clock& clock, Setup& setup,
+                std::vector<Series>& all) {
+  if (arguments.no_limits) return;
+  if (!setup.machine) setup.machine = machine::measure_machine({.threads = setup.threads}, clock);
+  for (Series& series : all) {
+    const Measured measured{.streams = series.streams,
+                            .tokens = series.streams == 0 ? arguments.prompt : arguments.generate,
+                            .depth = arguments.decode_depth()};
+    series.limit = speed_limit(measured, setup.work, setup.machine->all);
+  }
+}
+
+int run_machine(int threads, const concurrency::Clock& clock, const GlobalOptions& globals) {
+  const machine::Machine machine = machine::measure_machine({.threads = threads}, clock);
+  if (globals.json) {
+    std::printf("%s\n", json::serialize(machine_to_json(machine)).c_str());
+  } else {
+    print_machine(machine);
+  }
+  return kExitOk;
 }
 
 Result<int> run(const Arguments& arguments, const GlobalOptions& globals) {
@@ -143,11 +199,18 @@ Result<int> run(const Arguments& arguments, const GlobalOptions& globals) {
   const concurrency::RealClock clock;
   Setup setup{.threads =
                   globals.threads > 0 ? globals.threads : concurrency::read_cpu_budget().threads};
+  if (arguments.machine) return run_machine(setup.threads, clock, globals);
+  if (arguments.model.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "no model was given: name a file or folder, or ask for --machine");
+  }
   concurrency::ThreadPool pool(setup.threads);
   const auto begin = clock.now();
   SPUD_TRY(auto file, formats::ModelFile::open(arguments.model));
-  SPUD_TRY(setup.model, model::Model::load(std::move(file), pool, {.isa_limit = isa}));
+  SPUD_TRY(setup.model, model::Model::load(file, pool, {.isa_limit = isa}));
   setup.load_time = clock.now() - begin;
+  setup.work = engine::describe_step_work(*file, setup.model->hyper_parameters(),
+                                          setup.model->kv_geometry());
 
   const std::int64_t longest =
       std::max(arguments.prompt, arguments.decode_depth() + arguments.generate);
@@ -160,7 +223,8 @@ Result<int> run(const Arguments& arguments, const GlobalOptions& globals) {
                               .unit = "runs",
                               .total = total,
                               .quiet = globals.quiet || globals.json});
-  const std::vector<Series> all = measure(*probe, arguments, progress);
+  std::vector<Series> all = measure(*probe, arguments, progress);
+  add_limits(arguments, clock, setup, all);
   if (globals.json) {
     print_json(arguments, setup, all);
   } else {
@@ -174,7 +238,11 @@ Result<int> run(const Arguments& arguments, const GlobalOptions& globals) {
 CommandAction define_bench(CLI::App& sub, const GlobalOptions& globals) {
   auto arguments = std::make_shared<Arguments>();
   constexpr std::int64_t kMaxTokens = 1 << 20;
-  sub.add_option("model", arguments->model, "Model file or folder")->required();
+  sub.add_option("model", arguments->model, "Model file or folder");
+  sub.add_flag("--machine", arguments->machine,
+               "What this machine can do (bandwidth, peaks, barriers), without a model");
+  sub.add_flag("--no-limits", arguments->no_limits,
+               "Only the speeds, not how near they come to the machine's limits");
   sub.add_option("--prompt", arguments->prompt, "Tokens of the prompt")
       ->check(CLI::Range(std::int64_t{1}, kMaxTokens))
       ->capture_default_str();
