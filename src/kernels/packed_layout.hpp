@@ -34,6 +34,9 @@
 
 namespace spud::kernels {
 
+// Raise it when anything above changes: packed weights kept on disk are of one version.
+inline constexpr std::uint32_t kPackedLayoutVersion = 1;
+
 inline constexpr std::int64_t kPanelRows = 16;
 inline constexpr std::int64_t kBlock = 32;
 inline constexpr std::int64_t kGroups = 8;       // of 4 columns, in a block

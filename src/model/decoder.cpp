@@ -18,13 +18,14 @@ Decoder::Decoder(DecoderSpec spec, DecoderWeights weights, const kernels::Kernel
   }
 }
 
-kvcache::Geometry Decoder::kv_geometry() const noexcept {
+kvcache::Geometry Decoder::kv_geometry(kernels::KvType type) const noexcept {
   return {.num_layers = spec_.hyper.num_layers,
           .num_kv_heads = spec_.hyper.num_kv_heads,
-          .head_dim = spec_.hyper.head_dim};
+          .head_dim = spec_.hyper.head_dim,
+          .type = type};
 }
 
-std::size_t Decoder::weight_bytes() const noexcept { return weights_.arena->size(); }
+std::size_t Decoder::weight_bytes() const noexcept { return weights_.arena->bytes().size(); }
 
 std::shared_ptr<Model::Workspace> Decoder::make_workspace() const {
   const HyperParameters& h = spec_.hyper;
@@ -55,7 +56,12 @@ std::shared_ptr<Model::Workspace> Decoder::make_workspace() const {
 void Decoder::forward(std::span<const SequenceSlice> batch, kvcache::KvCache& cache,
                       Workspace& workspace, concurrency::ThreadPool& pool, std::span<float> logits,
                       const ActivationObserver* observer) const {
-  Context context{.cache = cache, .ws = workspace, .pool = pool, .observer = observer};
+  const auto kv_type = static_cast<std::size_t>(cache.geometry().type);
+  Context context{.cache = cache,
+                  .kv = kernels_.kv[kv_type],
+                  .ws = workspace,
+                  .pool = pool,
+                  .observer = observer};
   std::size_t slice = 0;
   std::int64_t offset = 0;
   std::size_t logits_at = 0;

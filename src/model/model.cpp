@@ -22,7 +22,7 @@ Result<std::shared_ptr<const Model>> Model::load(std::shared_ptr<const formats::
            find_in_registry(builtin_architectures(), "architecture", file->architecture()));
   SPUD_TRY(DecoderSpec spec, architecture->describe(*file));
   const kernels::KernelTable kernels = kernels::select_kernels(options.isa_limit);
-  SPUD_TRY(DecoderWeights weights, load_weights(*file, spec, kernels, pool));
+  SPUD_TRY(DecoderWeights weights, load_weights(*file, spec, kernels, pool, options.packed_folder));
   // After the checks that can name what this graph needs: vocabulary against rows, special ids.
   SPUD_TRY(formats::require_sound_model(*file));
   // The file may be closed now: everything a forward reads is packed or copied.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -53,6 +54,8 @@ using ActivationObserver =
 
 struct LoadOptions {
   kernels::Isa isa_limit = kernels::Isa::kAvx512;
+  // Where packed weights are kept between starts (packed_file.hpp); empty = nowhere.
+  std::filesystem::path packed_folder;
 };
 
 class Model {
@@ -64,7 +67,9 @@ class Model {
       const LoadOptions& options = {});
 
   virtual const HyperParameters& hyper_parameters() const noexcept = 0;
-  virtual kvcache::Geometry kv_geometry() const noexcept = 0;
+  // Of a cache that forward() can work on; any type of keys and values will do.
+  virtual kvcache::Geometry kv_geometry(
+      kernels::KvType type = kernels::kDefaultKvType) const noexcept = 0;
   virtual std::size_t weight_bytes() const noexcept = 0;  // resident, packed
   virtual const kernels::KernelTable& kernel_table() const noexcept = 0;
 

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace spud::model {
 
@@ -14,9 +15,21 @@ Result<std::unique_ptr<WeightArena>> WeightArena::create(std::size_t bytes) {
     return fail(ErrorCode::kResourceExhausted, "no memory for {} bytes of weights", bytes);
   }
   ::madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: without it things only get slower
-  return std::unique_ptr<WeightArena>(new WeightArena(static_cast<std::byte*>(memory), bytes));
+  std::unique_ptr<WeightArena> arena(new WeightArena());
+  arena->anonymous_ = static_cast<std::byte*>(memory);
+  arena->bytes_ = {arena->anonymous_, bytes};
+  return arena;
 }
 
-WeightArena::~WeightArena() { ::munmap(data_, bytes_); }
+std::unique_ptr<WeightArena> WeightArena::view(io::MappedFile file, std::size_t skip) {
+  std::unique_ptr<WeightArena> arena(new WeightArena());
+  arena->bytes_ = file.bytes().subspan(skip);
+  arena->file_ = std::move(file);
+  return arena;
+}
+
+WeightArena::~WeightArena() {
+  if (anonymous_ != nullptr) ::munmap(anonymous_, bytes_.size());
+}
 
 }  // namespace spud::model

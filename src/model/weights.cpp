@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "base/checked_math.hpp"
+#include "model/packed_file.hpp"
+#include "telemetry/log.hpp"
 
 namespace spud::model {
 namespace {
@@ -25,8 +27,10 @@ class Binder {
   Result<void> optional_vector(const std::string& name, std::int64_t n, FloatVector& out) const;
   bool has(std::string_view name) const { return file_.find_tensor(name) != nullptr; }
 
-  // Allocates the arena and packs all matrices.
-  Result<std::unique_ptr<WeightArena>> pack(concurrency::ThreadPool& pool);
+  // All matrices packed in one arena: from `folder` if they are there, else packed now and kept
+  // there. An empty folder keeps nothing.
+  Result<std::unique_ptr<WeightArena>> pack(concurrency::ThreadPool& pool,
+                                            const std::filesystem::path& folder);
 
  private:
   struct Pending {
@@ -34,6 +38,10 @@ class Binder {
     std::size_t tensor_index;
     std::size_t offset = 0;
   };
+  Result<std::size_t> lay_out();  // sets the offsets; the sum of the sizes
+  Result<std::unique_ptr<WeightArena>> pack_now(concurrency::ThreadPool& pool, std::size_t bytes);
+  Result<std::unique_ptr<WeightArena>> pack_once(concurrency::ThreadPool& pool, std::size_t bytes,
+                                                 const std::filesystem::path& folder);
   Result<const formats::TensorInfo*> find(const std::string& name,
                                           std::vector<std::uint64_t> shape) const;
 
@@ -82,7 +90,7 @@ Result<void> Binder::optional_vector(const std::string& name, std::int64_t n,
   return vector(name, n, out);
 }
 
-Result<std::unique_ptr<WeightArena>> Binder::pack(concurrency::ThreadPool& pool) {
+Result<std::size_t> Binder::lay_out() {
   std::size_t total = 0;
   for (Pending& item : pending_) {
     item.offset = total;
@@ -93,18 +101,57 @@ Result<std::unique_ptr<WeightArena>> Binder::pack(concurrency::ThreadPool& pool)
     if (!sum) return fail(ErrorCode::kInvalidArgument, "the tensors' sizes overflow");
     total = *sum;
   }
-  SPUD_TRY(std::unique_ptr<WeightArena> arena, WeightArena::create(total));
+  return total;
+}
+
+Result<std::unique_ptr<WeightArena>> Binder::pack(concurrency::ThreadPool& pool,
+                                                  const std::filesystem::path& folder) {
+  SPUD_TRY(const std::size_t bytes, lay_out());
+  SPUD_TRY(std::unique_ptr<WeightArena> arena,
+           folder.empty() ? pack_now(pool, bytes) : pack_once(pool, bytes, folder));
+  for (const Pending& item : pending_) item.weight->packed = arena->bytes().data() + item.offset;
+  return arena;
+}
+
+Result<std::unique_ptr<WeightArena>> Binder::pack_now(concurrency::ThreadPool& pool,
+                                                      std::size_t bytes) {
+  SPUD_TRY(std::unique_ptr<WeightArena> arena, WeightArena::create(bytes));
   for (const Pending& item : pending_) {
-    Weight& weight = *item.weight;
-    std::byte* packed = arena->data() + item.offset;
+    const Weight& weight = *item.weight;
+    std::byte* packed = arena->writable() + item.offset;
     const std::byte* blocks = file_.tensor_bytes(item.tensor_index).data();
     // A few hundred kilobytes a piece: the cost of handing out is lost in it.
     constexpr std::int64_t kRowsPerPiece = 16 * kernels::kColumnTile;
     pool.parallel_for(weight.n, kRowsPerPiece, [&](std::int64_t begin, std::int64_t end) {
       weight.kernels->pack(blocks, weight.n, weight.k, begin, end, packed);
     });
-    weight.packed = packed;
   }
+  return arena;
+}
+
+Result<std::unique_ptr<WeightArena>> Binder::pack_once(concurrency::ThreadPool& pool,
+                                                       std::size_t bytes,
+                                                       const std::filesystem::path& folder) {
+  std::vector<PackedTensor> tensors;
+  for (const Pending& item : pending_) {
+    tensors.push_back({.name = item.weight->name,
+                       .source = file_.tensor_bytes(item.tensor_index),
+                       .type = tensor::to_string(file_.tensors()[item.tensor_index].dtype),
+                       .n = item.weight->n,
+                       .k = item.weight->k,
+                       .offset = item.offset});
+  }
+  const PackedDigest digest = digest_of(tensors, pool);
+  const std::filesystem::path path = packed_path(folder, digest);
+  auto mapped = map_packed(path, digest, bytes, pool);
+  if (mapped) return mapped;
+  if (mapped.error().code() != ErrorCode::kNotFound) {
+    SPUD_LOG(warn, "packed weights are made anew", {"why", mapped.error().message()});
+  }
+  SPUD_TRY(std::unique_ptr<WeightArena> arena, pack_now(pool, bytes));
+  // What was packed serves; only the next start is slower.
+  const Result<void> kept = write_packed(path, digest, *arena, pool);
+  if (!kept) SPUD_LOG(warn, "cannot keep packed weights", {"why", kept.error().message()});
   return arena;
 }
 
@@ -154,7 +201,8 @@ Result<void> bind_feed_forward(Binder& binder, const DecoderSpec& spec, const st
 
 Result<DecoderWeights> load_weights(const formats::ModelFile& file, const DecoderSpec& spec,
                                     const kernels::KernelTable& kernels,
-                                    concurrency::ThreadPool& pool) {
+                                    concurrency::ThreadPool& pool,
+                                    const std::filesystem::path& packed_folder) {
   const HyperParameters& h = spec.hyper;
   DecoderWeights weights;
   Binder binder(file, kernels);
@@ -177,7 +225,7 @@ Result<DecoderWeights> load_weights(const formats::ModelFile& file, const Decode
                   rope.factors_tensor);
     }
   }
-  SPUD_TRY(weights.arena, binder.pack(pool));
+  SPUD_TRY(weights.arena, binder.pack(pool, packed_folder));
   if (tied) weights.head = weights.embedding;
   return weights;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,10 +51,11 @@ struct DecoderWeights {
 };
 
 // kInvalidArgument for a missing or misshapen tensor, kUnimplemented for a type without product;
-// the message names the tensor.
+// the message names the tensor. `packed_folder`: see packed_file.hpp; empty = nothing is kept.
 [[nodiscard]] Result<DecoderWeights> load_weights(const formats::ModelFile& file,
                                                   const DecoderSpec& spec,
                                                   const kernels::KernelTable& kernels,
-                                                  concurrency::ThreadPool& pool);
+                                                  concurrency::ThreadPool& pool,
+                                                  const std::filesystem::path& packed_folder);
 
 }  // namespace spud::model

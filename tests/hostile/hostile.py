@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that misbehave in every way we know, while a normal client keeps asking. Each case must
 leave the server answering, and its memory where it was. Standard library only."""
-import json
 import os
 import random
 import socket
-import struct
-import subprocess
 import sys
 import threading
 import time
 
-BIN, MODEL = os.environ["SPUD_BIN"], os.environ["SPUD_MODEL"]
-FLAGS = ["--port", "0", "--json", "--ctx", "512", "--max-sequences", "8", "--max-queue", "64",
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from spud_server import Server, post, read_all, reset, status_of  # noqa: E402
+
+FLAGS = ["--ctx", "512", "--max-sequences", "8", "--max-queue", "64",
          "--max-connections", "1200", "--header-timeout-s", "2", "--body-timeout-s", "3",
          "--idle-timeout-s", "20", "--write-timeout-s", "3", "--log-level", "warn",
          "--max-buffered-bytes", "65536"]
@@ -20,84 +19,6 @@ FLAGS = ["--port", "0", "--json", "--ctx", "512", "--max-sequences", "8", "--max
 MAX_PEAK_GROWTH_MIB = 150
 MAX_LASTING_GROWTH_MIB = 40
 CHAT = {"messages": [{"role": "user", "content": "Count."}], "max_tokens": 3, "temperature": 0}
-
-
-class Server:
-    def __init__(self):
-        self.process = subprocess.Popen([BIN, "serve", MODEL, *FLAGS], stdout=subprocess.PIPE,
-                                        text=True)
-        timer = threading.Timer(60, self.process.kill)
-        timer.start()
-        line = self.process.stdout.readline()
-        timer.cancel()
-        if not line:
-            sys.exit("spud serve did not start")
-        self.port = json.loads(line)["port"]
-
-    def rss_mib(self):
-        with open(f"/proc/{self.process.pid}/status") as status:
-            for line in status:
-                if line.startswith("VmRSS"):
-                    return int(line.split()[1]) / 1024
-        return 0.0
-
-    def connect(self, receive_buffer=None):
-        s = socket.socket()
-        if receive_buffer:
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        s.settimeout(15)
-        s.connect(("127.0.0.1", self.port))
-        return s
-
-    def metric(self, name):
-        text = read_all(self.send(b"GET /metrics HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n"))
-        return sum(float(line.rsplit(" ", 1)[1]) for line in text.decode().splitlines()
-                   if line.startswith((name + " ", name + "{")))
-
-    def send(self, data, receive_buffer=None):
-        s = self.connect(receive_buffer)
-        try:
-            s.sendall(data)
-        except OSError:
-            pass  # refused in the middle: the answer says why
-        return s
-
-    def wait_for_idle(self, limit_s=15):
-        deadline = time.monotonic() + limit_s
-        while time.monotonic() < deadline:
-            if self.metric("spud_engine_running_sequences") == 0 and \
-               self.metric("spud_engine_waiting_sequences") == 0:
-                return True
-            time.sleep(0.05)
-        return False
-
-
-def post(body, path="/v1/chat/completions", extra=""):
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return (f"POST {path} HTTP/1.1\r\nHost: t\r\nContent-Length: {len(data)}\r\n{extra}"
-            "Connection: close\r\n\r\n").encode() + data
-
-
-def read_all(s):
-    out = b""
-    with s:
-        try:
-            while piece := s.recv(65536):
-                out += piece
-        except OSError:
-            pass
-    return out
-
-
-def status_of(answer):
-    parts = answer.split(b" ", 2)
-    return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
-
-
-def reset(s):
-    """Closes with a reset instead of a goodbye."""
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    s.close()
 
 
 class NormalClient(threading.Thread):
@@ -339,7 +260,7 @@ CASES = [slow_headers, slow_body, slow_reader, idle_connections, too_many_idle_c
 
 
 def main():
-    server = Server()
+    server = Server(FLAGS)
     # Warm: every sequence place filled to the end of its context at once, so that the KV pages,
     # which are a fixed budget but become resident when first used, count before and not after.
     full = post({"prompt": [[65] * 480] * 8, "max_tokens": 32, "ignore_eos": True},

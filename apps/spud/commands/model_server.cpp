@@ -152,7 +152,6 @@ struct ModelServer::Impl {
   http::TaskGroup supervisor{io.get_executor()};
   http::TaskGroup helpers{io.get_executor()};  // that end the drain early
 
-  std::shared_ptr<const formats::ModelFile> file;
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<gateway::Gateway> gateway;
   std::unique_ptr<http::Server> server;
@@ -174,10 +173,12 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
   if (!options.api_keys.empty()) {
     SPUD_TRY(parts.keys, gateway::ApiKeys::load(options.api_keys));
   }
-  SPUD_TRY(impl->file, formats::ModelFile::open(options.model));
-  SPUD_TRY(parts.host.card, make_card(options, *impl->file));
-  SPUD_TRY(auto tokenizer, tokenizer::Tokenizer::create(impl->file->metadata()));
-  load_chat_template(*impl->file, parts.host);
+  // Closed at the end of this function: all that is served from was packed or copied, and what
+  // stays mapped would count as resident memory.
+  SPUD_TRY(std::shared_ptr<const formats::ModelFile> file, formats::ModelFile::open(options.model));
+  SPUD_TRY(parts.host.card, make_card(options, *file));
+  SPUD_TRY(auto tokenizer, tokenizer::Tokenizer::create(file->metadata()));
+  load_chat_template(*file, parts.host);
 
   const concurrency::ThreadChoice choice = concurrency::choose_threads(
       globals.threads > 0 ? globals.threads : options.threads, concurrency::read_cpu_budget());
@@ -185,7 +186,9 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
   std::shared_ptr<const model::Model> model;
   {
     concurrency::ThreadPool loaders(threads);
-    SPUD_TRY(model, model::Model::load(impl->file, loaders, {.isa_limit = isa}));
+    SPUD_TRY(model,
+             model::Model::load(file, loaders,
+                                {.isa_limit = isa, .packed_folder = options.packed_weights}));
   }
   const engine::EngineOptions engine_options{.context = options.ctx,
                                              .max_sequences = options.max_sequences,

@@ -35,6 +35,10 @@ void ServeOptions::visit_fields(config::FieldVisitor& visitor) {
                  .min = 0,
                  .max = EngineOptions::kMaxThreads},
                 threads);
+  visitor.field({.name = "packed_weights",
+                 .help = "Folder that keeps weights as the kernels want them, so that later starts "
+                         "only map them; default: none"},
+                packed_weights);
   visitor.field({.name = "ctx",
                  .help = "Longest prompt and answer together, in tokens; 0 = the model's",
                  .min = 0,

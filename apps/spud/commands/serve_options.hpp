@@ -22,6 +22,7 @@ struct ServeOptions {
   bool require_certificate = false;
 
   std::int64_t threads = 0;
+  std::string packed_weights;
   std::int64_t ctx = 0;
   std::int64_t max_sequences = 32;
   std::int64_t max_queue = 256;
