@@ -44,6 +44,10 @@ struct GenerationRequest {
   bool echo_prompt_logprobs = false;
   std::optional<concurrency::SteadyTime> deadline;
   std::string request_id;
+  // Whose it is: tenants share the machine by weight and never each other's cached prompts.
+  std::string tenant;
+  double weight = 1;          // > 0; of the tenant, the last one given counts
+  std::int32_t priority = 0;  // among the tenant's own; lower goes first
 };
 
 struct TokenLogprob {
@@ -68,7 +72,10 @@ struct FinishEvent {
   std::int64_t prompt_tokens = 0;
   std::int64_t completion_tokens = 0;  // every sampled token, the ending one included
   std::optional<Error> error;          // with kError
+  std::int64_t cached_tokens = 0;      // of prompt_tokens, found in the prefix cache
   std::chrono::nanoseconds queued{0};  // from submit to the first step that worked on it
+  // With kError and kUnavailable, refused early: another try makes sense after so long.
+  std::chrono::nanoseconds retry_after{0};
 };
 
 // Called on the engine thread; must not block. One sink per generation. A sink that throws ends its
@@ -84,18 +91,35 @@ struct GenerationSink {
 // One step, for metrics. The real engine takes a StepObserver among its options and calls it on the
 // engine thread after each step; it must not block.
 struct StepReport {
-  std::chrono::nanoseconds duration{0};
+  std::chrono::nanoseconds duration{0};  // of which:
+  std::chrono::nanoseconds planning{0};
+  std::chrono::nanoseconds computing{0};  // forward and sampling
+  std::chrono::nanoseconds delivering{0};
   std::int64_t prompt_tokens = 0;
   std::int64_t decode_tokens = 0;
+  std::int64_t context_tokens = 0;  // positions that attention read, over all rows
 };
 using StepObserver = std::function<void(const StepReport&)>;
+
+struct TenantStats {
+  std::int64_t running = 0;
+  std::int64_t waiting = 0;
+};
 
 struct EngineStats {
   std::int64_t running = 0;
   std::int64_t waiting = 0;
   std::int64_t kv_pages_total = 0;
-  std::int64_t kv_pages_free = 0;
+  std::int64_t kv_pages_free = 0;    // held by nobody, or by the prefix cache alone
+  std::int64_t kv_pages_cached = 0;  // known to the prefix cache, in use or not
+  std::int64_t kv_page_bytes = 0;
   std::int64_t steps = 0;
+  std::int64_t preemptions = 0;
+  std::int64_t deadline_refusals = 0;
+  std::int64_t prefix_tokens_looked_up = 0;  // prompt tokens that could have been found
+  std::int64_t prefix_tokens_found = 0;
+  std::int64_t prefix_pages_evicted = 0;
+  std::map<std::string, TenantStats> tenants;  // those with something running or waiting
 };
 
 // Thread-safe.

@@ -13,6 +13,10 @@ namespace {
 constexpr std::chrono::hours kIdleWait{1};
 // How often drain() looks at the injected clock.
 constexpr std::chrono::milliseconds kDrainPoll{5};
+// A policy that holds requests back is asked again no sooner and no later than this.
+constexpr std::chrono::nanoseconds kShortestWait = std::chrono::microseconds(100);
+constexpr std::chrono::nanoseconds kLongestWait = std::chrono::milliseconds(5);
+constexpr std::size_t kMaxTenants = 4096;
 // Beyond what any client sends; keeps the hold-back of a sequence small.
 constexpr std::size_t kMaxStops = 64;
 constexpr std::size_t kMaxStopBytes = 4096;
@@ -22,19 +26,37 @@ std::unexpected<Error> refuse(const char* param, std::string message) {
   return std::unexpected(Error(ErrorCode::kInvalidArgument, std::move(message)).with_param(param));
 }
 
+// What a step computes, before it does. Row i of a chunk at position p reads p + i + 1 positions.
+scheduler::StepCost measure_rows(const std::vector<StepShare>& work) {
+  scheduler::StepCost cost;
+  for (const StepShare& item : work) {
+    const std::int64_t n = item.num_tokens;
+    cost.decode_rows += item.samples ? 1 : 0;
+    cost.prefill_rows += item.samples ? n - 1 : n;
+    cost.context_tokens += n * item.sequence->computed + n * (n + 1) / 2;
+  }
+  return cost;
+}
+
+std::int64_t count_decoding(const std::vector<StepShare>& work) {
+  return std::ranges::count_if(work,
+                               [](const StepShare& item) { return item.sequence->decoding(); });
+}
+
 }  // namespace
 
-EngineCore::EngineCore(EngineParts parts, const EngineCoreLimits& limits,
+EngineCore::EngineCore(EngineParts parts, const EngineCoreOptions& options,
                        std::unique_ptr<kvcache::KvCache> cache,
-                       std::unique_ptr<scheduler::Scheduler> scheduler, int num_threads)
+                       std::unique_ptr<scheduler::Scheduler> scheduler)
     : parts_(std::move(parts)),
-      limits_(limits),
-      cache_(std::move(cache)),
+      options_(options),
+      pages_(std::move(cache), options.prefix_cache),
       scheduler_(std::move(scheduler)),
-      runner_(parts_.model, *cache_, num_threads),
-      submissions_(static_cast<std::size_t>(limits.max_queue)),
-      free_pages_(static_cast<std::int64_t>(cache_->num_pages())),
-      thread_([this] { run(); }) {}
+      runner_(parts_.model, pages_.cache(), options.num_threads),
+      submissions_(static_cast<std::size_t>(options.max_queue)) {
+  counters_.available_pages = pages_.num_available();
+  thread_ = std::thread([this] { run(); });
+}
 
 EngineCore::~EngineCore() {
   drain(parts_.clock->now());
@@ -50,11 +72,11 @@ Result<void> EngineCore::check(const GenerationRequest& request) const {
     return refuse("max_tokens",
                   fmt::format("max_tokens is {}; it must be at least 1", request.max_tokens));
   }
-  if (prompt > limits_.context || request.max_tokens > limits_.context - prompt) {
+  if (prompt > options_.context || request.max_tokens > options_.context - prompt) {
     return refuse("max_tokens",
                   fmt::format("the prompt has {} tokens and max_tokens is {}; together they may be "
                               "at most {}",
-                              prompt, request.max_tokens, limits_.context));
+                              prompt, request.max_tokens, options_.context));
   }
   for (const TokenId token : request.prompt) {
     if (token >= 0 && token < vocabulary) continue;
@@ -80,19 +102,20 @@ Result<GenerationId> EngineCore::submit(GenerationRequest request, GenerationSin
   if (stopping_) {
     return fail(ErrorCode::kUnavailable, "the engine is stopping; no new generations are taken");
   }
-  if (num_waiting_.load() >= limits_.max_queue) {
+  if (counters_.waiting.load() >= options_.max_queue) {
     return fail(ErrorCode::kResourceExhausted,
                 "{} generations are waiting already, the most there may be; try again later",
-                limits_.max_queue);
+                options_.max_queue);
   }
   const GenerationId id = ++last_id_;
   auto flag = std::make_shared<std::atomic<bool>>(false);
+  ++tenants_[request.tenant].waiting;
   auto sequence = std::make_unique<Sequence>(id, std::move(request), std::move(sink), flag,
                                              *parts_.tokenizer, parts_.clock->now());
   // Never full: it holds as many as may wait.
   SPUD_CHECK(submissions_.try_push(std::move(sequence)));
   flags_.emplace(id, std::move(flag));
-  ++num_waiting_;
+  ++counters_.waiting;
   return id;
 }
 
@@ -115,11 +138,27 @@ void EngineCore::drain(concurrency::SteadyTime deadline) {
 }
 
 EngineStats EngineCore::stats() const {
-  return {.running = num_running_.load(),
-          .waiting = num_waiting_.load(),
-          .kv_pages_total = static_cast<std::int64_t>(cache_->num_pages()),
-          .kv_pages_free = free_pages_.load(),
-          .steps = num_steps_.load()};
+  EngineStats stats{.running = counters_.running.load(),
+                    .waiting = counters_.waiting.load(),
+                    .kv_pages_total = pages_.num_total(),
+                    .kv_pages_free = counters_.available_pages.load(),
+                    .kv_pages_cached = counters_.cached_pages.load(),
+                    .kv_page_bytes = pages_.page_bytes(),
+                    .steps = counters_.steps.load(),
+                    .preemptions = counters_.preemptions.load(),
+                    .deadline_refusals = counters_.refusals.load(),
+                    .prefix_tokens_looked_up = counters_.looked_up.load(),
+                    .prefix_tokens_found = counters_.found.load(),
+                    .prefix_pages_evicted = counters_.evicted_pages.load()};
+  const std::scoped_lock lock(mutex_);
+  stats.tenants = tenants_;
+  return stats;
+}
+
+void EngineCore::publish_stats() {
+  counters_.available_pages = pages_.num_available();
+  counters_.cached_pages = pages_.num_cached();
+  counters_.evicted_pages = pages_.num_evicted();
 }
 
 void EngineCore::run() {
@@ -130,13 +169,19 @@ void EngineCore::run() {
   }
 }
 
-// False when the engine is to end. Does not wait while anything is there to do.
+// False when the engine is to end. Does not wait while there is something to do now.
 bool EngineCore::wait_for_work() {
-  if (waiting_.empty() && running_.empty()) {
-    auto sequence = submissions_.pop_until(std::chrono::steady_clock::now() + kIdleWait);
+  const bool idle = waiting_.empty() && running_.empty();
+  if (idle || wake_at_) {
+    // A policy that waits still sees cancellations soon.
+    const auto until = std::chrono::steady_clock::now() +
+                       (idle ? std::chrono::nanoseconds(kIdleWait)
+                             : std::clamp<std::chrono::nanoseconds>(*wake_at_ - parts_.clock->now(),
+                                                                    kShortestWait, kLongestWait));
+    auto sequence = submissions_.pop_until(until);
     if (sequence) {
-      waiting_.push_back(std::move(*sequence));
-    } else if (submissions_.closed()) {
+      add_waiting(std::move(*sequence));
+    } else if (idle && submissions_.closed()) {
       return false;
     }
   }
@@ -145,110 +190,76 @@ bool EngineCore::wait_for_work() {
 }
 
 void EngineCore::take_submissions() {
-  while (auto sequence = submissions_.try_pop()) waiting_.push_back(std::move(*sequence));
+  while (auto sequence = submissions_.try_pop()) add_waiting(std::move(*sequence));
+}
+
+void EngineCore::add_waiting(SequencePtr sequence) {
+  Sequence& added = *sequence;
+  by_id_.emplace(added.id(), &added);
+  const std::string& tenant = added.request().tenant;
+  auto number = tenant_numbers_.find(tenant);
+  if (number == tenant_numbers_.end()) {
+    // Names beyond the limit share numbers: their fairness is that of a group.
+    const auto next = static_cast<std::uint32_t>(
+        tenant_numbers_.size() < kMaxTenants ? tenant_numbers_.size()
+                                             : std::hash<std::string>{}(tenant) % kMaxTenants);
+    if (tenant_numbers_.size() < kMaxTenants) tenant_numbers_.emplace(tenant, next);
+    added.tenant = next;
+  } else {
+    added.tenant = number->second;
+  }
+  waiting_.push_back(std::move(sequence));
 }
 
 void EngineCore::drop_cancelled() {
   for (const SequencePtr& sequence : running_) {
-    if (sequence->cancelled()) finish(*sequence, {FinishReason::kCancelled, std::nullopt});
+    if (sequence->cancelled()) finish(*sequence, {.reason = FinishReason::kCancelled});
   }
   for (const SequencePtr& sequence : waiting_) {
-    if (sequence->cancelled()) finish(*sequence, {FinishReason::kCancelled, std::nullopt});
+    if (sequence->cancelled()) finish(*sequence, {.reason = FinishReason::kCancelled});
   }
   sweep_finished();
 }
 
 void EngineCore::step() {
+  wake_at_.reset();
   if (waiting_.empty() && running_.empty()) return;
-  const concurrency::SteadyTime begin = parts_.clock->now();
+  const concurrency::Clock& clock = *parts_.clock;
+  const concurrency::SteadyTime begin = clock.now();
   const scheduler::StepPlan plan = make_plan();
   apply(plan);
-  if (!plan.has_rows()) return;
-  std::vector<StepWork> work = collect_work(plan);
+  std::vector<StepShare> work = collect_work(plan);
+  publish_stats();
+  if (work.empty()) {
+    wake_at_ = plan.wake_at.value_or(begin);
+    return;
+  }
+  scheduler::StepCost cost = measure_rows(work);
+  const std::int64_t num_decoding = count_decoding(work);
+  const concurrency::SteadyTime planned = clock.now();
   runner_.run(work);
+  const concurrency::SteadyTime computed = clock.now();
+  for (const StepShare& item : work) pages_.publish(*item.sequence);
   hand_out(work);
-  ++num_steps_;
-  const auto decode_rows = static_cast<std::int64_t>(plan.decode.size());
-  const StepReport report{.duration = parts_.clock->now() - begin,
-                          .prompt_tokens = plan.num_rows() - decode_rows,
-                          .decode_tokens = decode_rows};
-  scheduler_->observe({.decode_rows = decode_rows,
-                       .prefill_rows = report.prompt_tokens,
-                       .duration = report.duration});
-  if (parts_.on_step) parts_.on_step(report);
+  ++counters_.steps;
+  const concurrency::SteadyTime end = clock.now();
+  cost.duration = end - begin;
+  scheduler_->observe(cost);
+  if (!parts_.on_step) return;
+  parts_.on_step({.duration = end - begin,
+                  .planning = planned - begin,
+                  .computing = computed - planned,
+                  .delivering = end - computed,
+                  .prompt_tokens = cost.decode_rows + cost.prefill_rows - num_decoding,
+                  .decode_tokens = num_decoding,
+                  .context_tokens = cost.context_tokens});
 }
 
-scheduler::StepPlan EngineCore::make_plan() {
-  std::vector<scheduler::WaitingView> waiting;
-  std::vector<scheduler::RunningView> running;
-  waiting.reserve(waiting_.size());
-  running.reserve(running_.size());
-  for (const SequencePtr& s : waiting_) {
-    const auto worst = static_cast<std::size_t>(s->worst_case_tokens());
-    waiting.push_back({.id = scheduler::SequenceId(s->id()),
-                       .worst_case_pages = static_cast<std::int64_t>(kvcache::pages_for(worst)),
-                       .prompt_tokens = s->prompt_tokens(),
-                       .deadline = s->request().deadline});
-  }
-  for (const SequencePtr& s : running_) {
-    running.push_back({.id = scheduler::SequenceId(s->id()),
-                       .prompt_tokens = s->prompt_tokens(),
-                       .prefilled = s->prefilled,
-                       .deadline = s->request().deadline});
-  }
-  return scheduler_->plan({.waiting = waiting,
-                           .running = running,
-                           .free_pages = static_cast<std::int64_t>(cache_->free_pages()),
-                           .now = parts_.clock->now()});
-}
-
-// Ends what expired and moves what was admitted from waiting to running, with its pages.
-void EngineCore::apply(const scheduler::StepPlan& plan) {
-  for (const scheduler::SequenceId id : plan.expire) {
-    const auto has_id = [&](const SequencePtr& s) { return s->id() == id.value; };
-    auto at = std::ranges::find_if(running_, has_id);
-    Sequence* sequence =
-        at != running_.end() ? at->get() : std::ranges::find_if(waiting_, has_id)->get();
-    finish(*sequence,
-           {FinishReason::kError, Error(ErrorCode::kDeadlineExceeded,
-                                        "the request's deadline passed before it was complete")});
-  }
-  sweep_finished();
-  for (const scheduler::SequenceId id : plan.admit) {
-    const auto at =
-        std::ranges::find_if(waiting_, [&](const SequencePtr& s) { return s->id() == id.value; });
-    SPUD_CHECK(at != waiting_.end());
-    const auto tokens = static_cast<std::size_t>((*at)->worst_case_tokens());
-    SPUD_CHECK(cache_->grow((*at)->pages, tokens));  // the plan counted them
-    (*at)->started = parts_.clock->now();
-    running_.push_back(std::move(*at));
-    waiting_.erase(at);
-    --num_waiting_;
-    ++num_running_;
-  }
-  free_pages_ = static_cast<std::int64_t>(cache_->free_pages());
-}
-
-std::vector<StepWork> EngineCore::collect_work(const scheduler::StepPlan& plan) {
-  std::vector<StepWork> work;
-  work.reserve(plan.decode.size() + plan.prefill.size());
-  for (const scheduler::SequenceId id : plan.decode) {
-    work.push_back({.sequence = find_running(id.value), .samples = true});
-  }
-  for (const scheduler::PrefillChunk& chunk : plan.prefill) {
-    work.push_back({.sequence = find_running(chunk.id.value),
-                    .prefill_tokens = chunk.num_tokens,
-                    .samples = chunk.last});
-  }
-  return work;
-}
-
-void EngineCore::hand_out(std::vector<StepWork>& work) {
-  for (StepWork& item : work) {
+void EngineCore::hand_out(std::vector<StepShare>& work) {
+  for (StepShare& item : work) {
     if (!item.samples) continue;
     Sequence& sequence = *item.sequence;
-    const bool first = sequence.completion_tokens() == 0;
-    if (first && sequence.request().echo_prompt_logprobs) sequence.hand_out_prompt();
+    if (sequence.scores_prompt()) sequence.hand_out_prompt();
     if (auto ending = sequence.accept(std::move(item.sampled))) {
       finish(sequence, std::move(*ending));
     }
@@ -258,11 +269,15 @@ void EngineCore::hand_out(std::vector<StepWork>& work) {
 void EngineCore::finish(Sequence& sequence, Ending ending) {
   if (sequence.finished) return;
   sequence.finished = true;
-  --(sequence.started ? num_running_ : num_waiting_);
-  cache_->release(sequence.pages);
-  free_pages_ = static_cast<std::int64_t>(cache_->free_pages());
+  pages_.release(sequence);
+  publish_stats();
   sequence.finish(std::move(ending), parts_.clock->now());
+  by_id_.erase(sequence.id());
   const std::scoped_lock lock(mutex_);
+  --(sequence.running ? counters_.running : counters_.waiting);
+  const auto tenant = tenants_.find(sequence.request().tenant);
+  --(sequence.running ? tenant->second.running : tenant->second.waiting);
+  if (tenant->second.running + tenant->second.waiting == 0) tenants_.erase(tenant);
   flags_.erase(sequence.id());
   if (flags_.empty()) all_done_.notify_all();
 }
@@ -271,13 +286,6 @@ void EngineCore::sweep_finished() {
   const auto finished = [](const SequencePtr& s) { return s->finished; };
   std::erase_if(running_, finished);
   std::erase_if(waiting_, finished);
-}
-
-Sequence* EngineCore::find_running(GenerationId id) const {
-  const auto at =
-      std::ranges::find_if(running_, [&](const SequencePtr& s) { return s->id() == id; });
-  SPUD_CHECK(at != running_.end());
-  return at->get();
 }
 
 }  // namespace spud::engine

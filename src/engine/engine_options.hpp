@@ -23,6 +23,7 @@ struct EngineOptions {
   std::int64_t kv_memory_bytes = 0;  // 0 = max_sequences full contexts, at most half of the memory
   std::int64_t step_rows = 256;      // rows of one step
   std::int64_t threads = 0;          // 0 = from the CPU budget
+  bool prefix_cache = true;
 
   void visit_fields(config::FieldVisitor& visitor) {
     visitor.field({.name = "context",
@@ -55,6 +56,9 @@ struct EngineOptions {
                    .min = 0,
                    .max = kMaxThreads},
                   threads);
+    visitor.field({.name = "prefix_cache",
+                   .help = "Keep computed prompts in free KV memory and use them again"},
+                  prefix_cache);
   }
   // The ranges above, for options that did not come through the config reader.
   [[nodiscard]] Result<void> validate() const;

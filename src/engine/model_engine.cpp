@@ -74,10 +74,13 @@ Result<std::unique_ptr<Engine>> make_engine(EngineParts parts, const EngineOptio
       .step_rows = options.step_rows,
       .min_prefill_rows = std::min<std::int64_t>(16, options.step_rows)};
   SPUD_TRY(limits.validate());
-  return std::make_unique<EngineCore>(
-      std::move(parts), EngineCoreLimits{.context = context, .max_queue = options.max_queue},
-      std::move(cache), scheduler::make_fifo_scheduler(limits),
-      options.threads > 0 ? static_cast<int>(options.threads) : budget.threads);
+  const EngineCoreOptions core{
+      .context = context,
+      .max_queue = options.max_queue,
+      .num_threads = options.threads > 0 ? static_cast<int>(options.threads) : budget.threads,
+      .prefix_cache = options.prefix_cache};
+  return std::make_unique<EngineCore>(std::move(parts), core, std::move(cache),
+                                      scheduler::make_fifo_scheduler(limits));
 }
 
 }  // namespace spud::engine

@@ -19,21 +19,20 @@ Sequence::Sequence(GenerationId id, GenerationRequest request, GenerationSink si
       tokenizer_(tokenizer),
       sampler_(request_.sampling, request_.prompt),
       decoder_(tokenizer),
-      stops_(request_.stop) {}
+      stops_(request_.stop),
+      tokens_(std::move(request_.prompt)),
+      num_prompt_tokens_(std::ssize(tokens_)) {}
 
-std::int64_t Sequence::prompt_tokens() const noexcept {
-  return static_cast<std::int64_t>(request_.prompt.size());
+std::span<const TokenId> Sequence::next_tokens(std::int64_t count) const {
+  return std::span(tokens_).subspan(static_cast<std::size_t>(computed),
+                                    static_cast<std::size_t>(count));
 }
 
-std::span<const TokenId> Sequence::prompt_chunk(std::int64_t count) const {
-  return std::span(request_.prompt)
-      .subspan(static_cast<std::size_t>(prefilled), static_cast<std::size_t>(count));
-}
-
-// Of the row that comes next: the prompt's, then the last sampled token's.
-std::int64_t Sequence::next_position() const noexcept {
-  if (prefilled < prompt_tokens()) return prefilled;
-  return prompt_tokens() + completion_tokens_ - 1;
+void Sequence::restart() {
+  computed = 0;
+  prefix = {};
+  // Scores of a prompt that was not finished are made again with its rows.
+  if (completion_tokens_ == 0) prompt_events_.clear();
 }
 
 SampledToken Sequence::sample(std::span<const float> logits, const kernels::KernelTable& kernels) {
@@ -48,8 +47,8 @@ SampledToken Sequence::sample(std::span<const float> logits, const kernels::Kern
 
 void Sequence::score_prompt(std::int64_t position, std::span<const float> logits,
                             const kernels::KernelTable& kernels) {
-  if (prompt_events_.empty()) prompt_events_.push_back({.token = request_.prompt.front()});
-  const TokenId token = request_.prompt[static_cast<std::size_t>(position)];
+  if (prompt_events_.empty()) prompt_events_.push_back({.token = tokens_.front()});
+  const TokenId token = tokens_[static_cast<std::size_t>(position)];
   LogprobResult result = compute_logprobs(logits, token, request_.top_logprobs, kernels);
   prompt_events_.push_back(
       {.token = token, .text = {}, .logprob = result.chosen, .top = std::move(result.top)});
@@ -71,29 +70,29 @@ void Sequence::call_sink(const Call& call) {
 
 void Sequence::hand_out_prompt() {
   if (!sink_.on_prompt || sink_failed_) return;
-  if (prompt_events_.empty()) prompt_events_.push_back({.token = request_.prompt.front()});
+  if (prompt_events_.empty()) prompt_events_.push_back({.token = tokens_.front()});
   call_sink([&] { sink_.on_prompt(std::exchange(prompt_events_, {})); });
 }
 
 std::optional<Ending> Sequence::accept(SampledToken&& sampled) {
   if (sampled.broken) {
-    return Ending{FinishReason::kError,
-                  Error(ErrorCode::kInternal,
-                        "the model's output is not a number; the weights may be damaged")};
+    return Ending{.reason = FinishReason::kError,
+                  .error = Error(ErrorCode::kInternal,
+                                 "the model's output is not a number; the weights may be damaged")};
   }
-  last_token_ = sampled.token;
+  tokens_.push_back(sampled.token);
   ++completion_tokens_;
   sampler_.accept(sampled.token);
   if (!request_.ignore_eos && tokenizer_.is_end_of_generation(sampled.token)) {
-    return Ending{FinishReason::kStop, std::nullopt};
+    return Ending{.reason = FinishReason::kStop};
   }
   TokenEvent event{.token = sampled.token,
                    .text = stops_.push(decoder_.push(sampled.token)),
                    .logprob = sampled.logprobs.chosen,
                    .top = std::move(sampled.logprobs.top)};
   if (sink_.on_token) call_sink([&] { sink_.on_token(std::move(event)); });
-  if (stops_.matched()) return Ending{FinishReason::kStop, std::nullopt};
-  if (completion_tokens_ >= request_.max_tokens) return Ending{FinishReason::kLength, std::nullopt};
+  if (stops_.matched()) return Ending{.reason = FinishReason::kStop};
+  if (completion_tokens_ >= request_.max_tokens) return Ending{.reason = FinishReason::kLength};
   return std::nullopt;
 }
 
@@ -101,8 +100,10 @@ void Sequence::finish(Ending ending, concurrency::SteadyTime now) {
   FinishEvent event{.reason = ending.reason,
                     .prompt_tokens = prompt_tokens(),
                     .completion_tokens = completion_tokens_,
-                    .error = std::move(ending.error)};
+                    .error = std::move(ending.error),
+                    .cached_tokens = cached_prompt_tokens};
   event.queued = started.value_or(now) - submitted;
+  event.retry_after = ending.retry_after;
   if (!stops_.matched()) {
     event.text = stops_.push(decoder_.finish());
     event.text += stops_.finish();

@@ -15,6 +15,7 @@
 #include "engine/sampler.hpp"
 #include "engine/stop_matcher.hpp"
 #include "kvcache/kv_cache.hpp"
+#include "kvcache/prefix_cache.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace spud::engine {
@@ -30,6 +31,7 @@ struct SampledToken {
 struct Ending {
   FinishReason reason = FinishReason::kStop;
   std::optional<Error> error;
+  std::chrono::nanoseconds retry_after{0};
 };
 
 // Engine thread only, but for sample(), which touches this sequence alone.
@@ -42,14 +44,24 @@ class Sequence {
   GenerationId id() const noexcept { return id_; }
   const GenerationRequest& request() const noexcept { return request_; }
   bool cancelled() const noexcept { return sink_failed_ || cancelled_->load(); }
-  std::int64_t prompt_tokens() const noexcept;
+  std::int64_t prompt_tokens() const noexcept { return num_prompt_tokens_; }
   std::int64_t worst_case_tokens() const noexcept { return prompt_tokens() + request_.max_tokens; }
   std::int64_t completion_tokens() const noexcept { return completion_tokens_; }
 
-  // The next `count` prompt tokens, or the last sampled token.
-  std::span<const TokenId> prompt_chunk(std::int64_t count) const;
-  std::span<const TokenId> last_token() const { return {&last_token_, 1}; }
-  std::int64_t next_position() const noexcept;
+  // Prompt and what was sampled: what the next rows continue.
+  std::span<const TokenId> tokens() const noexcept { return tokens_; }
+  // Known, but not yet in the KV cache: the rest of the prompt, the last sampled token, or after a
+  // preemption all of them.
+  std::int64_t pending() const noexcept { return std::ssize(tokens_) - computed; }
+  bool decoding() const noexcept { return completion_tokens_ > 0 && pending() == 1; }
+  std::span<const TokenId> next_tokens(std::int64_t count) const;
+  std::int64_t next_position() const noexcept { return computed; }
+  // Every row of the prompt has to be computed here, because its log-probabilities are wanted.
+  bool scores_prompt() const noexcept {
+    return request_.echo_prompt_logprobs && completion_tokens_ == 0;
+  }
+  // Its pages are gone; all is to be computed again.
+  void restart();
 
   SampledToken sample(std::span<const float> logits, const kernels::KernelTable& kernels);
   // Notes the log-probability of the prompt token at `position` from the logits before it.
@@ -63,7 +75,13 @@ class Sequence {
   void finish(Ending ending, concurrency::SteadyTime now);
 
   kvcache::BlockTable pages;
-  std::int64_t prefilled = 0;
+  kvcache::PrefixCursor prefix;           // of pages
+  std::int64_t computed = 0;              // tokens that are in pages
+  std::int64_t cached_prompt_tokens = 0;  // of those, what was found there
+  std::int64_t cached_estimate = 0;       // while waiting: what attach() would find
+  std::uint32_t tenant = 0;               // the scheduler's number for request().tenant
+  bool running = false;
+  bool preempted = false;  // at least once
   bool finished = false;
   concurrency::SteadyTime submitted;
   std::optional<concurrency::SteadyTime> started;  // the first step that worked on it
@@ -81,7 +99,8 @@ class Sequence {
   tokenizer::StreamDecoder decoder_;
   StopMatcher stops_;
   std::vector<TokenEvent> prompt_events_;
-  TokenId last_token_ = 0;
+  std::vector<TokenId> tokens_;
+  std::int64_t num_prompt_tokens_;
   std::int64_t completion_tokens_ = 0;
   bool sink_failed_ = false;
 };

@@ -19,25 +19,23 @@ StepRunner::StepRunner(std::shared_ptr<const model::Model> model, kvcache::KvCac
       workspace_(model_->make_workspace()),
       pool_(num_threads) {}
 
-void StepRunner::run(std::vector<StepWork>& work) {
-  for (StepWork& item : work) {
-    if (item.prefill_tokens == 0 || !item.sequence->request().echo_prompt_logprobs) continue;
+void StepRunner::run(std::vector<StepShare>& work) {
+  for (StepShare& item : work) {
+    if (!item.sequence->scores_prompt()) continue;
     // All rows but the one that samples; that one goes with the batch.
-    const std::int64_t scored = item.prefill_tokens - (item.samples ? 1 : 0);
+    const std::int64_t scored = item.num_tokens - (item.samples ? 1 : 0);
     score_prompt_rows(*item.sequence, scored);
-    item.prefill_tokens -= scored;
+    item.num_tokens -= scored;
   }
   batch_.clear();
   std::size_t num_logits = 0;
-  for (const StepWork& item : work) {
-    const bool decode = item.prefill_tokens == 0;
-    if (decode && !item.samples) continue;  // scored above, to the last row
-    const std::int64_t count = decode ? 1 : item.prefill_tokens;
-    batch_.push_back(
-        {.tokens = decode ? item.sequence->last_token() : item.sequence->prompt_chunk(count),
-         .first_position = item.sequence->next_position(),
-         .pages = &item.sequence->pages,
-         .first_logit = item.samples ? count - 1 : count});
+  for (const StepShare& item : work) {
+    const std::int64_t count = item.num_tokens;
+    if (count == 0) continue;  // scored above, to the last row
+    batch_.push_back({.tokens = item.sequence->next_tokens(count),
+                      .first_position = item.sequence->next_position(),
+                      .pages = &item.sequence->pages,
+                      .first_logit = item.samples ? count - 1 : count});
     num_logits += item.samples ? 1 : 0;
   }
   const auto vocabulary = static_cast<std::size_t>(model_->hyper_parameters().vocabulary);
@@ -46,7 +44,7 @@ void StepRunner::run(std::vector<StepWork>& work) {
     model_->forward(batch_, cache_, *workspace_, pool_,
                     std::span(logits_).first(num_logits * vocabulary));
   }
-  for (StepWork& item : work) item.sequence->prefilled += item.prefill_tokens;
+  for (StepShare& item : work) item.sequence->computed += item.num_tokens;
   sample(work);
 }
 
@@ -56,8 +54,8 @@ void StepRunner::score_prompt_rows(Sequence& sequence, std::int64_t count) {
     const std::int64_t rows = std::min(count, kScoredRows);
     const auto size = static_cast<std::size_t>(rows) * vocabulary;
     if (logits_.size() < size) logits_.resize(size);
-    const std::int64_t first = sequence.prefilled;
-    const model::SequenceSlice slice{.tokens = sequence.prompt_chunk(rows),
+    const std::int64_t first = sequence.computed;
+    const model::SequenceSlice slice{.tokens = sequence.next_tokens(rows),
                                      .first_position = first,
                                      .pages = &sequence.pages,
                                      .first_logit = 0};
@@ -69,14 +67,14 @@ void StepRunner::score_prompt_rows(Sequence& sequence, std::int64_t count) {
           std::span(logits_).subspan(static_cast<std::size_t>(i) * vocabulary, vocabulary),
           model_->kernel_table());
     }
-    sequence.prefilled += rows;
+    sequence.computed += rows;
     count -= rows;
   }
 }
 
-void StepRunner::sample(std::vector<StepWork>& work) {
+void StepRunner::sample(std::vector<StepShare>& work) {
   sampling_.clear();
-  for (StepWork& item : work) {
+  for (StepShare& item : work) {
     if (item.samples) sampling_.push_back(&item);
   }
   const auto vocabulary = static_cast<std::size_t>(model_->hyper_parameters().vocabulary);
@@ -84,7 +82,7 @@ void StepRunner::sample(std::vector<StepWork>& work) {
       static_cast<std::int64_t>(sampling_.size()), 1, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
           const auto index = static_cast<std::size_t>(i);
-          StepWork& item = *sampling_[index];
+          StepShare& item = *sampling_[index];
           item.sampled = item.sequence->sample(
               std::span(logits_).subspan(index * vocabulary, vocabulary), model_->kernel_table());
         }

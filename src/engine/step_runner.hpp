@@ -13,10 +13,10 @@
 
 namespace spud::engine {
 
-// A sequence's share of a step. `sampled` is filled when samples is true.
-struct StepWork {
+// A sequence's share of a step: its next tokens. `sampled` is filled when samples is true.
+struct StepShare {
   Sequence* sequence = nullptr;
-  std::int64_t prefill_tokens = 0;  // 0 = decode
+  std::int64_t num_tokens = 0;
   bool samples = false;
   SampledToken sampled;
 };
@@ -26,19 +26,19 @@ class StepRunner {
  public:
   StepRunner(std::shared_ptr<const model::Model> model, kvcache::KvCache& cache, int num_threads);
 
-  // Advances `prefilled` of the sequences; tokens are sampled, not yet accepted.
-  void run(std::vector<StepWork>& work);
+  // Advances `computed` of the sequences; tokens are sampled, not yet accepted.
+  void run(std::vector<StepShare>& work);
 
  private:
   void score_prompt_rows(Sequence& sequence, std::int64_t count);
-  void sample(std::vector<StepWork>& work);
+  void sample(std::vector<StepShare>& work);
 
   std::shared_ptr<const model::Model> model_;
   kvcache::KvCache& cache_;
   std::shared_ptr<model::Model::Workspace> workspace_;
   std::vector<model::SequenceSlice> batch_;
   std::vector<float> logits_;
-  std::vector<StepWork*> sampling_;
+  std::vector<StepShare*> sampling_;
   concurrency::ThreadPool pool_;  // last: its threads use what is above
 };
 

@@ -88,6 +88,7 @@ std::expected<std::vector<engine::GenerationRequest>, api::ApiError> make_reques
         request.deadline = context.started + state.options.request_timeout;
       }
       request.request_id = context.request_id;
+      request.tenant = context.tenant;
       requests.push_back(std::move(request));
     }
   }
@@ -239,6 +240,7 @@ std::optional<Error> Run::take_finish(std::size_t choice_idx, FinishEvent& event
   set_.mark_finished(choice_idx);
   ChoiceProgress& progress = progress_[choice_idx];
   progress.prompt_tokens = event.prompt_tokens;
+  progress.cached_tokens = event.cached_tokens;
   progress.completion_tokens = only_scores(job_) ? 0 : event.completion_tokens;
   const ServerMetrics& metrics = *state_.parts.metrics;
   metrics.prompt_tokens.add(static_cast<double>(event.prompt_tokens));
@@ -262,7 +264,10 @@ api::Usage Run::usage() const {
   const auto n = static_cast<std::size_t>(job_.params.n);
   for (std::size_t i = 0; i < progress_.size(); ++i) {
     // A prompt counts once, however many choices were made from it.
-    if (i % n == 0) usage.prompt_tokens += progress_[i].prompt_tokens;
+    if (i % n == 0) {
+      usage.prompt_tokens += progress_[i].prompt_tokens;
+      usage.cached_tokens += progress_[i].cached_tokens;
+    }
     usage.completion_tokens += progress_[i].completion_tokens;
   }
   return usage;

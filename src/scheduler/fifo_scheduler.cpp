@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// First come, first served: decode rows first (each running sequence that has its prompt behind it
+// gives one row), then prompts in chunks in order of arrival, under a budget of rows per step, so
+// that a long prompt never holds up those who are already talking. A sequence is admitted when a
+// place and the pages for its worst case (prompt and all tokens it may generate) are free: it can
+// then never run out of pages in the middle, and nothing is ever preempted. The price is that
+// requests with a large max_tokens keep others out for what they may never use.
 #include <algorithm>
 
 #include "scheduler/scheduler.hpp"
@@ -52,6 +58,9 @@ class FifoScheduler final : public Scheduler {
   void admit(const SchedulerInput& input, std::int64_t running, StepPlan& plan,
              const AddPrefill& add_prefill) const {
     std::int64_t free_pages = input.free_pages;
+    for (const RunningView& sequence : input.running) {  // promised, not yet taken
+      free_pages -= std::max<std::int64_t>(sequence.worst_case_pages - sequence.held_pages, 0);
+    }
     bool open = true;
     for (const WaitingView& sequence : input.waiting) {
       if (expired(sequence.deadline, input.now)) {

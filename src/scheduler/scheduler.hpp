@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides what the next step of the engine does. Pure policy: it sees numbers about sequences,
 // never tensors, threads or a clock of its own, so that every rule is tested by simulation and a
-// better policy replaces this one without touching the engine.
+// better policy replaces another without touching the engine. The policies are listed in
+// policies.cpp; each file says what its policy promises.
 //
-// The default policy: decode rows first (each running sequence that has its prompt behind it gives
-// one row), then prompts in chunks, first come first served, under a budget of rows per step, so
-// that a long prompt never holds up those who are already talking. A sequence is admitted when a
-// place and the pages for its *worst case* (prompt and all tokens it may generate) are free: it can
-// then never run out of pages in the middle, and nothing is ever preempted. The price is that
-// requests with a large max_tokens occupy what they may never use.
+// A plan is carried out in the order of its fields. Pages are taken as they are filled, and the
+// engine does what still fits: a sequence for which no page is left sits a step out.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,30 +28,58 @@ struct SchedulerOptions {
   std::int64_t max_sequences = 32;     // running at a time
   std::int64_t step_rows = 256;        // rows of one step: decode rows and prompt chunks together
   std::int64_t min_prefill_rows = 16;  // for prompts even when decode rows fill the step
+  std::int64_t page_tokens = 32;       // positions of a KV page
+  // Longest step wanted; 0 = twice what decoding alone takes, and at least 20 ms.
+  std::chrono::nanoseconds step_target{0};
+  // Waiting for so long counts as much as one level of priority.
+  std::chrono::nanoseconds ageing = std::chrono::seconds(1);
   [[nodiscard]] Result<void> validate() const;
+};
+
+// Who asks, and how urgent it is.
+struct SequenceClass {
+  std::uint32_t tenant = 0;
+  double weight = 1;          // share of the machine among tenants that want it
+  std::int32_t priority = 0;  // within a tenant; lower goes first
+  SteadyTime arrival;
 };
 
 // In order of arrival.
 struct WaitingView {
   SequenceId id;
   std::int64_t worst_case_pages = 0;
+  // To compute before the next sample; of a preempted sequence, what it had generated too.
   std::int64_t prompt_tokens = 0;
   std::optional<SteadyTime> deadline;
+  SequenceClass who;
+  std::int64_t cached_tokens = 0;   // at the front of prompt_tokens, already in pages: an estimate
+  std::int64_t min_new_tokens = 1;  // it will not end before so many
+  bool started = false;             // preempted before: has had work and may have shown output
 };
 
-// In order of admission.
+// In order of arrival.
 struct RunningView {
   SequenceId id;
   std::int64_t prompt_tokens = 0;
   std::int64_t prefilled = 0;  // of the prompt; equal to prompt_tokens = decoding
   std::optional<SteadyTime> deadline;
+  SequenceClass who;
+  std::int64_t worst_case_pages = 0;
+  std::int64_t held_pages = 0;
+  std::int64_t exclusive_pages = 0;  // of those, what others can have when it is preempted
 };
 
 struct SchedulerInput {
   std::span<const WaitingView> waiting;
   std::span<const RunningView> running;
-  std::int64_t free_pages = 0;
+  std::int64_t free_pages = 0;  // held by nobody, or by the prefix cache alone
   SteadyTime now;
+};
+
+// Cannot meet its deadline: not begun at all.
+struct Refusal {
+  SequenceId id;
+  std::chrono::nanoseconds expected{0};  // until it would have been complete
 };
 
 struct PrefillChunk {
@@ -63,10 +89,13 @@ struct PrefillChunk {
 };
 
 struct StepPlan {
-  std::vector<SequenceId> expire;  // past their deadline, waiting or running: end them first
-  std::vector<SequenceId> admit;   // take their pages, in this order
-  std::vector<SequenceId> decode;  // one row each
+  std::vector<SequenceId> expire;  // past their deadline, waiting or running
+  std::vector<Refusal> refuse;
+  std::vector<SequenceId> preempt;  // running ones back to the queue; their pages are given up
+  std::vector<SequenceId> admit;    // in this order
+  std::vector<SequenceId> decode;   // one row each
   std::vector<PrefillChunk> prefill;
+  std::optional<SteadyTime> wake_at;  // without rows: plan again then, or when something arrives
 
   bool has_rows() const noexcept { return !decode.empty() || !prefill.empty(); }
   std::int64_t num_rows() const noexcept;
@@ -74,7 +103,7 @@ struct StepPlan {
 
 // What a step cost, for policies that learn from it.
 struct StepCost {
-  std::int64_t decode_rows = 0;
+  std::int64_t decode_rows = 0;  // rows that sample, those that end a prompt included
   std::int64_t prefill_rows = 0;
   std::int64_t context_tokens = 0;  // positions read by attention, over all rows
   std::chrono::nanoseconds duration{0};

@@ -30,6 +30,7 @@ struct ChoiceProgress {
   bool role_sent = false;
   std::int64_t prompt_tokens = 0;
   std::int64_t completion_tokens = 0;
+  std::int64_t cached_tokens = 0;
 };
 
 }  // namespace spud::gateway::internal
