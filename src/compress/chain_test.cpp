@@ -129,10 +129,7 @@ TEST_F(ChainTest, OneFolderHoldsOneChainAtATime) {
 TEST_F(ChainTest, NoticesThatTheAcceptedArtifactWasChangedFromOutside) {
   auto chain = options(recipe_yaml(kRtnOnly), builtin_passes());
   bool cancelled = false;
-  chain.cancelled = [&cancelled] { return cancelled; };
-  chain.on_event = [&](const ChainEvent& event) {
-    if (event.kind == ChainEvent::Kind::kDecided) cancelled = true;
-  };
+  stop_after_first_decision(chain, cancelled);
   const auto stopped = run(chain);
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code(), ErrorCode::kCancelled);

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "compress/calibration.hpp"
+#include "compress/self_data.hpp"
 #include "compress/speed_runner.hpp"
 #include "engine/scorer.hpp"
 #include "tokenizer/tokenizer.hpp"
@@ -53,9 +54,15 @@ struct Data {
   quality::SequenceSet calibration, validation, holdout;
 };
 
-Result<Data> load_data(const MeasureOptions& options, const tokenizer::Tokenizer& tokenizer) {
-  SPUD_TRY(auto dataset, options.data == "builtin" ? quality::Dataset::builtin()
-                                                   : quality::Dataset::load(options.data));
+Result<quality::Dataset> load_dataset(const MeasureOptions& options, const SelfDataInputs& self) {
+  if (options.data == "builtin") return quality::Dataset::builtin();
+  if (options.data == "self") return sample_self_data(options, self);
+  return quality::Dataset::load(options.data);
+}
+
+Result<Data> load_data(const MeasureOptions& options, const SelfDataInputs& self) {
+  SPUD_TRY(auto dataset, load_dataset(options, self));
+  const tokenizer::Tokenizer& tokenizer = *self.tokenizer;
   const quality::DocumentOptions documents{.max_tokens = options.sequence_tokens};
   const auto sequences = [&](quality::Split split, std::int64_t max_tokens) {
     auto set = quality::make_document_sequences(dataset, split, tokenizer, documents);
@@ -78,9 +85,16 @@ class EngineMeasurer final : public Measurer {
  public:
   static Result<std::unique_ptr<Measurer>> create(const EngineMeasurerOptions& options,
                                                   const MeasurerContext& context) {
-    SPUD_TRY(auto tokenizer, tokenizer::Tokenizer::create(context.original->metadata()));
-    SPUD_TRY(Data data, load_data(context.recipe.measure, *tokenizer));
+    SPUD_TRY(std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
+             tokenizer::Tokenizer::create(context.original->metadata()));
     SPUD_TRY(auto model, model::Model::load(context.original, context.pool, options.load));
+    if (context.recipe.measure.data == "self") context.progress(0, 0, "sampling text");
+    SPUD_TRY(Data data, load_data(context.recipe.measure,
+                                  {.model = model,
+                                   .tokenizer = tokenizer,
+                                   .model_digest = formats::tensor_digest(*context.original),
+                                   .folder = context.folder,
+                                   .threads = context.pool.num_threads()}));
     SPUD_TRY(auto scorer, engine::make_scorer(model, context.pool));
     return std::unique_ptr<Measurer>(
         new EngineMeasurer(options, context, std::move(tokenizer), std::move(data),

@@ -110,8 +110,11 @@ void StepOptions::visit_fields(config::FieldVisitor& v) {
 }
 
 void MeasureOptions::visit_fields(config::FieldVisitor& v) {
-  v.field({.name = "data", .help = "Text to measure on: builtin, or a file (plain text or JSONL)."},
-          data);
+  v.field(
+      {.name = "data",
+       .help = "Text to measure on: builtin, self (sampled from the original), or a file (plain "
+               "text or JSONL)."},
+      data);
   v.field({.name = "sequence_tokens",
            .help = "Longest stretch scored as a whole, tokens.",
            .min = 32,

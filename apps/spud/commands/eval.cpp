@@ -268,9 +268,10 @@ CommandAction define_eval(CLI::App& sub, const GlobalOptions& globals) {
   sub.add_option("MODEL", arguments->model, "GGUF file, safetensors file or Hugging Face folder")
       ->required();
   sub.add_option("--against", arguments->against, "Reference model: adds divergence and agreement");
-  sub.add_option(
-         "--data", arguments->data,
-         "builtin, or a file: plain text, or JSONL with \"text\" or \"question\"/\"answer\"")
+  sub.add_option("--data", arguments->data,
+                 "builtin, self (sampled from the reference), or a file: plain text, or JSONL with "
+                 "\"text\" or "
+                 "\"question\"/\"answer\"")
       ->capture_default_str();
   sub.add_option("--split", arguments->split, "calibration, validation or holdout (documents only)")
       ->capture_default_str();

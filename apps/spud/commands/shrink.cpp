@@ -129,7 +129,8 @@ CommandAction define_shrink(CLI::App& sub, const GlobalOptions& globals) {
                  "resumed")
       ->required();
   sub.add_option("--data", arguments->data,
-                 "Text to measure on, instead of the recipe's: builtin or a file");
+                 "Text to measure on, instead of the recipe's: builtin, self (sampled from the "
+                 "original) or a file");
   sub.add_flag("--status", arguments->status, "Show how far the chain in --out is, and end");
   return [arguments, &globals]() -> Result<int> { return run_shrink(*arguments, globals); };
 }

@@ -59,6 +59,13 @@ class ChainTest : public ::testing::Test {
             .spud_version = "test",
             .make_measurer = make_engine_measurer({.logits_limit_bytes = 1 << 24})};
   }
+  // Cancels the chain when its first candidate was decided on; `cancelled` must outlive it.
+  static void stop_after_first_decision(ChainOptions& chain, bool& cancelled) {
+    chain.cancelled = [&cancelled] { return cancelled; };
+    chain.on_event = [&cancelled](const ChainEvent& event) {
+      if (event.kind == ChainEvent::Kind::kDecided) cancelled = true;
+    };
+  }
   Result<Journal> run(const ChainOptions& chain) { return run_chain(chain, pool_, clock_); }
 
   std::filesystem::path artifact() const { return folder_ / "out" / "model.gguf"; }
