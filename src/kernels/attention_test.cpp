@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "kernels/half.hpp"
 #include "kernels/kernel_testing.hpp"
@@ -19,48 +20,74 @@ struct Shape {
   float softcap = 0;
 };
 
-// Keys and values of `context` positions, in pages whose unwritten slots hold NaN.
+constexpr KvType kTypes[] = {KvType::kF16, KvType::kInt8};
+
+// Keys and values of `context` positions, in pages whose unwritten slots hold NaN (as F16).
 struct Sequence {
   Shape shape;
+  KvType type;
+  KvKernels kernels;
   std::vector<float> keys, values, q;
-  std::vector<std::uint16_t> storage;
-  std::vector<const std::uint16_t*> pages;
+  Buffer storage;
+  std::vector<const std::byte*> pages;
 
-  Sequence(const KernelTable& table, const Shape& s)
+  Sequence(const KernelTable& table, KvType kv_type, const Shape& s)
       : shape(s),
+        type(kv_type),
+        kernels(table.kv[static_cast<std::size_t>(kv_type)]),
         keys(random_floats(s.context * s.head_dim, 1)),
         values(random_floats(s.context * s.head_dim, 2)),
-        q(random_floats(s.queries * s.group * s.head_dim, 3)) {
-    const std::int64_t num_pages = (s.context + kPageTokens - 1) / kPageTokens;
-    const std::int64_t block = 2 * kPageTokens * s.head_dim;
-    storage.assign(static_cast<std::size_t>(num_pages * block), 0x7E00);
-    for (std::int64_t p = 0; p < num_pages; ++p) pages.push_back(storage.data() + p * block);
+        q(random_floats(s.queries * s.group * s.head_dim, 3)),
+        storage(num_pages() * block_bytes()) {
+    std::fill_n(storage.as<std::uint16_t>(), num_pages() * block_bytes() / 2,
+                std::uint16_t{0x7E00});
+    for (std::size_t p = 0; p < num_pages(); ++p) pages.push_back(block(p));
     for (std::int64_t t = 0; t < s.context; ++t) {
-      table.store_kv(keys.data() + t * s.head_dim, values.data() + t * s.head_dim, s.head_dim,
-                     t % kPageTokens, storage.data() + t / kPageTokens * block);
+      kernels.store(keys.data() + t * s.head_dim, values.data() + t * s.head_dim, s.head_dim,
+                    t % kPageTokens, block(static_cast<std::size_t>(t / kPageTokens)));
     }
   }
 
-  std::int64_t row_stride() const { return shape.group * shape.head_dim; }
-
-  // Queries [begin, end).
-  void run(const KernelTable& table, std::int64_t begin, std::int64_t end, float* out) {
-    table.attention({.q = q.data() + begin * row_stride(),
-                     .q_stride = row_stride(),
-                     .out = out + begin * row_stride(),
-                     .out_stride = row_stride(),
-                     .pages = pages.data(),
-                     .num_queries = end - begin,
-                     .first_position = shape.context - shape.queries + begin,
-                     .window = shape.window,
-                     .group = shape.group,
-                     .head_dim = shape.head_dim,
-                     .scale = 0.17F,
-                     .softcap = shape.softcap});
+  std::size_t num_pages() const {
+    return static_cast<std::size_t>((shape.context + kPageTokens - 1) / kPageTokens);
+  }
+  std::size_t block_bytes() const { return kv_block_bytes(type, shape.head_dim); }
+  std::byte* block(std::size_t page) { return storage.as<std::byte>() + page * block_bytes(); }
+  std::vector<AttentionRow> rows(std::int64_t begin, std::int64_t end, float* out) const {
+    std::vector<AttentionRow> rows;
+    for (std::int64_t i = begin * shape.group; i < end * shape.group; ++i) {
+      const std::int64_t position = shape.context - shape.queries + i / shape.group;
+      rows.push_back(
+          {.q = q.data() + i * shape.head_dim,
+           .out = out + i * shape.head_dim,
+           .pages = pages.data(),
+           .first = shape.window > 0 ? std::max<std::int64_t>(0, position - shape.window + 1) : 0,
+           .position = position});
+    }
+    return rows;
   }
 
+  void attend(std::span<const AttentionRow> rows) const {
+    kernels.attention({.rows = rows.data(),
+                       .num_rows = std::ssize(rows),
+                       .head_dim = shape.head_dim,
+                       .scale = 0.17F,
+                       .softcap = shape.softcap});
+  }
+
+  // Queries [begin, end).
+  void run(std::int64_t begin, std::int64_t end, float* out) const {
+    attend(rows(begin, end, out));
+  }
+
+  // What is read back of value d of position t.
   double stored(const std::vector<float>& of, std::int64_t t, std::int64_t d) const {
-    return half_to_float(float_to_half(of[static_cast<std::size_t>(t * shape.head_dim + d)]));
+    const float* x = of.data() + t * shape.head_dim;
+    if (type == KvType::kF16) return half_to_float(float_to_half(x[d]));
+    float largest = 0;
+    for (std::int64_t i = 0; i < shape.head_dim; ++i) largest = std::max(largest, std::fabs(x[i]));
+    const float scale = half_to_float(float_to_half(largest / 127.0F));
+    return scale * std::clamp(std::nearbyint(x[d] * (1.0F / scale)), -127.0F, 127.0F);
   }
 
   // The plain softmax in double, of query i and head h.
@@ -73,7 +100,7 @@ struct Sequence {
     for (std::int64_t t = first; t <= position; ++t) {
       double score = 0;
       for (std::int64_t d = 0; d < shape.head_dim; ++d) {
-        score += q[static_cast<std::size_t>(i * row_stride() + h * shape.head_dim + d)] *
+        score += q[static_cast<std::size_t>((i * shape.group + h) * shape.head_dim + d)] *
                  stored(keys, t, d);
       }
       score *= 0.17F;
@@ -101,19 +128,23 @@ const Shape kShapes[] = {
 
 TEST(Attention, EqualsThePlainSoftmaxInDouble) {
   for (const Isa isa : host_isas()) {
-    const KernelTable table = select_kernels(isa);
-    for (const Shape& shape : kShapes) {
-      Sequence sequence(table, shape);
-      std::vector<float> out(sequence.q.size());
-      sequence.run(table, 0, shape.queries, out.data());
-      for (std::int64_t i = 0; i < shape.queries; ++i) {
-        for (std::int64_t h = 0; h < shape.group; ++h) {
-          const auto expected = sequence.expected(i, h);
-          for (std::int64_t d = 0; d < shape.head_dim; ++d) {
-            const auto at = i * sequence.row_stride() + h * shape.head_dim + d;
-            ASSERT_NEAR(out[static_cast<std::size_t>(at)], expected[static_cast<std::size_t>(d)],
-                        2e-5)  // scores reach 10: their rounding alone gives 1e-6 relative
-                << to_string(isa) << " context " << shape.context << " query " << i;
+    for (const KvType type : kTypes) {
+      for (const Shape& shape : kShapes) {
+        const Sequence sequence(select_kernels(isa), type, shape);
+        std::vector<float> out(sequence.q.size());
+        sequence.run(0, shape.queries, out.data());
+        for (std::int64_t i = 0; i < shape.queries; ++i) {
+          for (std::int64_t h = 0; h < shape.group; ++h) {
+            const auto expected = sequence.expected(i, h);
+            for (std::int64_t d = 0; d < shape.head_dim; ++d) {
+              const auto at = (i * shape.group + h) * shape.head_dim + d;
+              // Scores reach 10: their rounding alone gives 1e-6 relative. Of int8, the queries'
+              // 15 bits and the probabilities' 14.
+              ASSERT_NEAR(out[static_cast<std::size_t>(at)], expected[static_cast<std::size_t>(d)],
+                          type == KvType::kF16 ? 2e-5 : 5e-4)
+                  << to_string(isa) << " " << to_string(type) << " context " << shape.context
+                  << " query " << i;
+            }
           }
         }
       }
@@ -121,20 +152,71 @@ TEST(Attention, EqualsThePlainSoftmaxInDouble) {
   }
 }
 
-TEST(Attention, AnySplitOfTheQueriesGivesTheSameBits) {
-  for (const Isa isa : host_isas()) {
-    const KernelTable table = select_kernels(isa);
+TEST(Attention, StoredBytesAreTheSameOnEveryIsa) {
+  for (const KvType type : kTypes) {
     for (const Shape& shape : kShapes) {
-      Sequence sequence(table, shape);
-      std::vector<float> whole(sequence.q.size());
-      sequence.run(table, 0, shape.queries, whole.data());
-      for (const std::int64_t step : {1, 3, 8, 32}) {
-        std::vector<float> parts(sequence.q.size());
-        for (std::int64_t i = 0; i < shape.queries; i += step) {
-          sequence.run(table, i, std::min(i + step, shape.queries), parts.data());
+      Sequence scalar(scalar_kernels(), type, shape);
+      for (const Isa isa : host_isas()) {
+        Sequence other(select_kernels(isa), type, shape);
+        EXPECT_EQ(std::memcmp(scalar.storage.data(), other.storage.data(),
+                              scalar.num_pages() * scalar.block_bytes()),
+                  0)
+            << to_string(isa) << " " << to_string(type) << " head of " << shape.head_dim;
+      }
+    }
+  }
+}
+
+TEST(Attention, AnySplitOfTheRowsGivesTheSameBits) {
+  for (const Isa isa : host_isas()) {
+    for (const KvType type : kTypes) {
+      for (const Shape& shape : kShapes) {
+        const Sequence sequence(select_kernels(isa), type, shape);
+        std::vector<float> whole(sequence.q.size());
+        sequence.run(0, shape.queries, whole.data());
+        for (const std::int64_t step : {1, 3, 8, 32}) {
+          std::vector<float> parts(sequence.q.size());
+          for (std::int64_t i = 0; i < shape.queries; i += step) {
+            sequence.run(i, std::min(i + step, shape.queries), parts.data());
+          }
+          EXPECT_EQ(std::memcmp(whole.data(), parts.data(), whole.size() * 4), 0)
+              << to_string(isa) << " " << to_string(type) << " context " << shape.context
+              << " step " << step;
         }
-        EXPECT_EQ(std::memcmp(whole.data(), parts.data(), whole.size() * 4), 0)
-            << to_string(isa) << " context " << shape.context << " step " << step;
+      }
+    }
+  }
+}
+
+// Sequences that share their first pages, in one call and each with a copy of its own.
+TEST(Attention, SharedPagesGiveTheSameBitsAsCopies) {
+  for (const Isa isa : host_isas()) {
+    for (const KvType type : kTypes) {
+      for (const std::int64_t head_dim : {64, 256}) {
+        const Shape shape{.context = 120, .queries = 7, .group = 3, .head_dim = head_dim};
+        const Sequence one(select_kernels(isa), type, shape);
+        std::vector<float> alone(one.q.size());
+        one.run(0, shape.queries, alone.data());
+        // Five sequences: two common pages, then each its own copy of the rest.
+        constexpr int kSequences = 5;
+        std::vector<Sequence> copies;
+        copies.reserve(kSequences);
+        for (int s = 0; s < kSequences; ++s) copies.emplace_back(select_kernels(isa), type, shape);
+        std::vector<std::vector<const std::byte*>> pages(kSequences, one.pages);
+        std::vector<std::vector<float>> out(kSequences, std::vector<float>(one.q.size()));
+        std::vector<AttentionRow> rows;
+        for (std::size_t s = 0; s < kSequences; ++s) {
+          for (std::size_t p = 2; p < one.pages.size(); ++p) pages[s][p] = copies[s].block(p);
+          for (AttentionRow row : one.rows(0, shape.queries, out[s].data())) {
+            row.pages = pages[s].data();
+            rows.push_back(row);
+          }
+        }
+        one.attend(rows);
+        for (const auto& each : out) {
+          EXPECT_EQ(std::memcmp(each.data(), alone.data(), alone.size() * 4), 0)
+              << to_string(isa) << " " << to_string(type) << " head of " << head_dim;
+        }
       }
     }
   }
@@ -142,12 +224,47 @@ TEST(Attention, AnySplitOfTheQueriesGivesTheSameBits) {
 
 TEST(Attention, ALargeScoreNeitherOverflowsNorLosesTheOthers) {
   for (const Isa isa : host_isas()) {
-    const KernelTable table = select_kernels(isa);
-    Sequence sequence(table, {.context = 70, .queries = 1, .group = 1, .head_dim = 16});
-    for (float& q : sequence.q) q *= 1000.0F;
-    std::vector<float> out(16);
-    sequence.run(table, 0, 1, out.data());
-    for (const float value : out) EXPECT_TRUE(std::isfinite(value)) << to_string(isa);
+    for (const KvType type : kTypes) {
+      Sequence sequence(select_kernels(isa), type,
+                        {.context = 70, .queries = 1, .group = 1, .head_dim = 16});
+      for (float& q : sequence.q) q *= 1000.0F;
+      std::vector<float> out(16);
+      sequence.run(0, 1, out.data());
+      for (const float value : out) EXPECT_TRUE(std::isfinite(value)) << to_string(isa);
+    }
+  }
+}
+
+// Damaged weights must end a generation with an error, not with quiet nonsense.
+TEST(Attention, AValueThatIsNotFiniteIsNotLost) {
+  for (const Isa isa : host_isas()) {
+    for (const KvType type : kTypes) {
+      for (const float bad :
+           {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        Sequence sequence(select_kernels(isa), type,
+                          {.context = 40, .queries = 1, .group = 1, .head_dim = 16});
+        sequence.values[5] = bad;
+        sequence.kernels.store(sequence.keys.data(), sequence.values.data(), 16, 0,
+                               sequence.block(0));
+        std::vector<float> out(16);
+        sequence.run(0, 1, out.data());
+        EXPECT_FALSE(std::isfinite(out[5])) << to_string(isa) << " " << to_string(type);
+      }
+    }
+  }
+}
+
+TEST(Attention, ZeroKeysAndValuesStayZero) {
+  for (const Isa isa : host_isas()) {
+    for (const KvType type : kTypes) {
+      Sequence sequence(select_kernels(isa), type,
+                        {.context = 1, .queries = 1, .group = 1, .head_dim = 16});
+      const std::vector<float> zero(16, 0.0F);
+      sequence.kernels.store(zero.data(), zero.data(), 16, 0, sequence.block(0));
+      std::vector<float> out(16, 1.0F);
+      sequence.run(0, 1, out.data());
+      EXPECT_EQ(out, zero) << to_string(isa) << " " << to_string(type);
+    }
   }
 }
 

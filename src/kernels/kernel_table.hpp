@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/kv_block.hpp"
 #include "tensor/dtype.hpp"
 
 namespace spud::kernels {
@@ -56,24 +57,34 @@ struct MatmulKernels {
   void (*matmul)(const MatmulArgs& args) noexcept;
 };
 
-// One sequence's attention over its pages for `num_queries` consecutive positions and one KV head.
-// The block of one page and KV head, written by store_kv only: K transposed [head_dim, kPageTokens]
-// F16 (so that scores of 32 positions are one vector per dimension), then V [kPageTokens,
-// head_dim].
-inline constexpr std::int64_t kPageTokens = 32;
+// One query head at one position. Rows of any positions, heads and sequences may share a call;
+// neighbours whose pages are the same memory read them once.
+struct AttentionRow {
+  const float* q;                 // head_dim values
+  float* out;                     // head_dim values
+  const std::byte* const* pages;  // pages[p]: the block of page p (kv_block.hpp) for this row's
+                                  // layer and KV head; those of [first, position] are read
+  std::int64_t first;             // the first position that it sees
+  std::int64_t position;          // the last
+};
+
 struct AttentionArgs {
-  const float* q;  // query i, head h of the group: q + i * q_stride + h * head_dim
-  std::int64_t q_stride;
-  float* out;  // same arrangement as q
-  std::int64_t out_stride;
-  const std::uint16_t* const* pages;  // pages[p]: this layer's and KV head's block of page p
-  std::int64_t num_queries;
-  std::int64_t first_position;  // position of query 0; query i sees positions <= first_position + i
-  std::int64_t window;          // sees only the last `window` positions (itself included); 0 = all
-  std::int64_t group;           // query heads per KV head
-  std::int64_t head_dim;        // a multiple of 16, at most 256
-  float scale;                  // multiplies q.k
-  float softcap;                // scores = softcap * tanh(scores / softcap); 0 = none
+  const AttentionRow* rows;
+  std::int64_t num_rows;
+  std::int64_t head_dim;  // a multiple of 16, at most 256
+  float scale;            // multiplies q.k
+  float softcap;          // scores = softcap * tanh(scores / softcap); 0 = none
+};
+
+// Keys and values stored as one type.
+struct KvKernels {
+  // Writes key and value (head_dim floats each) of one position into its page's block; slot =
+  // position % kPageTokens. Threads may store into different slots of one block.
+  void (*store)(const float* key, const float* value, std::int64_t head_dim, std::int64_t slot,
+                std::byte* block) noexcept;
+  // Online softmax over fixed blocks of one page (Milakov & Gimelshein 2018): a row's result does
+  // not depend on the other rows of the call, nor on how rows are split into calls.
+  void (*attention)(const AttentionArgs& args) noexcept;
 };
 
 struct KernelTable {
@@ -101,14 +112,7 @@ struct KernelTable {
                const float* cos_sin, bool interleaved) noexcept;
   void (*f32_to_f16)(const float* x, std::int64_t n, std::uint16_t* out) noexcept;
 
-  // Writes key and value (head_dim floats each) of one position into its page's block (see
-  // AttentionArgs): slot = position % kPageTokens.
-  void (*store_kv)(const float* key, const float* value, std::int64_t head_dim, std::int64_t slot,
-                   std::uint16_t* block) noexcept;
-
-  // Online softmax over fixed blocks of one page (Milakov & Gimelshein 2018): the result does not
-  // depend on how queries are split into calls.
-  void (*attention)(const AttentionArgs& args) noexcept;
+  KvKernels kv[kNumKvTypes];  // by KvType
 
   // max and log(sum(exp(x))) of a row, fixed order.
   float (*log_sum_exp)(const float* x, std::int64_t n) noexcept;

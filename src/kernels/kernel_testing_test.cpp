@@ -136,7 +136,9 @@ TEST(KernelTable, ForcedIsaIsTheActiveOneAndFoldsOverTheLowerOnes) {
     if (isa == Isa::kScalar) continue;
     const KernelTable below = select_kernels(static_cast<Isa>(static_cast<int>(isa) - 1));
     EXPECT_NE(table.find_matmul, below.find_matmul) << to_string(isa);
-    EXPECT_NE(table.attention, below.attention) << to_string(isa);
+    for (std::size_t type = 0; type < kNumKvTypes; ++type) {
+      EXPECT_NE(table.kv[type].attention, below.kv[type].attention) << to_string(isa);
+    }
     EXPECT_NE(table.find_matmul(DType::kQ8_0)->matmul, below.find_matmul(DType::kQ8_0)->matmul);
   }
 }

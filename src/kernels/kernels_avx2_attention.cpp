@@ -16,6 +16,8 @@ constexpr int kRows = 3;  // 12 of 16 registers are sums of 8 positions
 #include "kernels/body/vec_avx2.inl.hpp"
 #include "kernels/body/math.inl.hpp"
 #include "kernels/body/attention.inl.hpp"
+#include "kernels/body/attention_f16.inl.hpp"
+#include "kernels/body/attention_int8.inl.hpp"
 // clang-format on
 
 }  // namespace

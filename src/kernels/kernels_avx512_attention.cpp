@@ -16,6 +16,8 @@ constexpr int kRows = 12;  // 24 of 32 registers are sums of 16 positions
 #include "kernels/body/vec_avx512.inl.hpp"
 #include "kernels/body/math.inl.hpp"
 #include "kernels/body/attention.inl.hpp"
+#include "kernels/body/attention_f16.inl.hpp"
+#include "kernels/body/attention_int8.inl.hpp"
 // clang-format on
 
 }  // namespace

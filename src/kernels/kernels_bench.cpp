@@ -86,31 +86,40 @@ void bench_prepare(benchmark::State& state, Isa isa, std::int64_t k) {
 }
 
 // One KV head with `group` query heads of `head_dim` over `context` positions.
-void bench_attention(benchmark::State& state, Isa isa, std::int64_t queries, std::int64_t context,
-                     std::int64_t group, std::int64_t head_dim) {
-  const KernelTable table = select_kernels(isa);
+void bench_attention(benchmark::State& state, Isa isa, KvType type, std::int64_t queries,
+                     std::int64_t context, std::int64_t group, std::int64_t head_dim) {
+  const KvKernels kernels = select_kernels(isa).kv[static_cast<std::size_t>(type)];
   const std::int64_t pages = (context + kPageTokens - 1) / kPageTokens;
-  const auto page_values = static_cast<std::size_t>(2 * kPageTokens * head_dim);
-  std::vector<std::uint16_t> storage(page_values * static_cast<std::size_t>(pages), 0x3000);
-  std::vector<const std::uint16_t*> table_of_pages;
+  const std::size_t page_bytes = kv_block_bytes(type, head_dim);
+  const AlignedBytes storage(page_bytes * static_cast<std::size_t>(pages));
+  std::vector<const std::byte*> table_of_pages;
   for (std::int64_t p = 0; p < pages; ++p) {
-    table_of_pages.push_back(storage.data() + static_cast<std::size_t>(p) * page_values);
+    std::byte* page = storage.data + static_cast<std::size_t>(p) * page_bytes;
+    table_of_pages.push_back(page);
+    std::vector<float> values(static_cast<std::size_t>(head_dim));
+    for (std::int64_t slot = 0; slot < kPageTokens; ++slot) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(slot)) % 19) - 9.0F;
+      }
+      kernels.store(values.data(), values.data(), head_dim, slot, page);
+    }
   }
   const std::vector<float> q(static_cast<std::size_t>(queries * group * head_dim), 0.1F);
   std::vector<float> out(q.size());
+  std::vector<AttentionRow> rows;
+  for (std::int64_t i = 0; i < queries * group; ++i) {
+    rows.push_back({.q = q.data() + i * head_dim,
+                    .out = out.data() + i * head_dim,
+                    .pages = table_of_pages.data(),
+                    .first = 0,
+                    .position = context - queries + i / group});
+  }
   for (auto _ : state) {
-    table.attention({.q = q.data(),
-                     .q_stride = group * head_dim,
-                     .out = out.data(),
-                     .out_stride = group * head_dim,
-                     .pages = table_of_pages.data(),
-                     .num_queries = queries,
-                     .first_position = context - queries,
-                     .window = 0,
-                     .group = group,
-                     .head_dim = head_dim,
-                     .scale = 0.125F,
-                     .softcap = 0});
+    kernels.attention({.rows = rows.data(),
+                       .num_rows = queries * group,
+                       .head_dim = head_dim,
+                       .scale = 0.125F,
+                       .softcap = 0});
     benchmark::ClobberMemory();
   }
   const double pairs = static_cast<double>(queries * group) *
@@ -168,12 +177,17 @@ void register_isa(Isa isa) {
   for (const std::int64_t k : {576, 1536}) {
     add("prepare/" + std::to_string(k), [=](benchmark::State& s) { bench_prepare(s, isa, k); });
   }
-  add("attention/decode_ctx512/g3d64",
-      [=](benchmark::State& s) { bench_attention(s, isa, 1, 512, 3, 64); });
-  add("attention/prefill512/g3d64",
-      [=](benchmark::State& s) { bench_attention(s, isa, 512, 512, 3, 64); });
-  add("attention/prefill512/g4d256",
-      [=](benchmark::State& s) { bench_attention(s, isa, 512, 512, 4, 256); });
+  for (const KvType type : {KvType::kF16, KvType::kInt8}) {
+    const std::string kind = std::string("attention/") + to_string(type);
+    add(kind + "/decode_ctx512/g3d64",
+        [=](benchmark::State& s) { bench_attention(s, isa, type, 1, 512, 3, 64); });
+    add(kind + "/decode_ctx512/g4d256",
+        [=](benchmark::State& s) { bench_attention(s, isa, type, 1, 512, 4, 256); });
+    add(kind + "/prefill512/g3d64",
+        [=](benchmark::State& s) { bench_attention(s, isa, type, 512, 512, 3, 64); });
+    add(kind + "/prefill512/g4d256",
+        [=](benchmark::State& s) { bench_attention(s, isa, type, 512, 512, 4, 256); });
+  }
   for (const char* what :
        {"rms_norm", "silu_mul", "gelu_tanh_mul", "log_sum_exp", "argmax", "rope", "rope_pairs"}) {
     add(std::string("elementwise/") + what,

@@ -6,6 +6,7 @@
 
 #include "kernels/half.hpp"
 #include "kernels/kernel_table.hpp"
+#include "kernels/scalar_attention.hpp"
 #include "kernels/scalar_matmul.hpp"
 
 namespace spud::kernels {
@@ -59,70 +60,6 @@ void f32_to_f16(const float* x, std::int64_t n, std::uint16_t* out) noexcept {
   for (std::int64_t i = 0; i < n; ++i) out[i] = float_to_half(x[i]);
 }
 
-void store_kv(const float* key, const float* value, std::int64_t head_dim, std::int64_t slot,
-              std::uint16_t* block) noexcept {
-  std::uint16_t* values = block + head_dim * kPageTokens;
-  for (std::int64_t d = 0; d < head_dim; ++d) {
-    block[d * kPageTokens + slot] = float_to_half(key[d]);
-    values[slot * head_dim + d] = float_to_half(value[d]);
-  }
-}
-
-// Running maximum, denominator and numerator of one query's softmax.
-struct OnlineSoftmax {
-  float max = kLowest;
-  float sum = 0;
-  float acc[256] = {};
-};
-
-// Adds the positions [begin, end) of one page, whose first position is 0 here.
-void attend_page(const AttentionArgs& args, const float* q, const std::uint16_t* block,
-                 std::int64_t begin, std::int64_t end, OnlineSoftmax& state) noexcept {
-  float scores[kPageTokens];
-  float max = state.max;
-  for (std::int64_t t = begin; t < end; ++t) {
-    float score = 0;
-    for (std::int64_t d = 0; d < args.head_dim; ++d) {
-      score += q[d] * half_to_float(block[d * kPageTokens + t]);
-    }
-    score *= args.scale;
-    if (args.softcap > 0) score = args.softcap * std::tanh(score / args.softcap);
-    scores[t] = score;
-    max = std::max(max, score);
-  }
-  const float shrink = std::exp(state.max - max);  // 0 on the first page
-  state.max = max;
-  state.sum *= shrink;
-  for (std::int64_t d = 0; d < args.head_dim; ++d) state.acc[d] *= shrink;
-  const std::uint16_t* values = block + args.head_dim * kPageTokens;
-  for (std::int64_t t = begin; t < end; ++t) {
-    const float p = std::exp(scores[t] - max);
-    state.sum += p;
-    for (std::int64_t d = 0; d < args.head_dim; ++d) {
-      state.acc[d] += p * half_to_float(values[t * args.head_dim + d]);
-    }
-  }
-}
-
-void attention(const AttentionArgs& args) noexcept {
-  for (std::int64_t i = 0; i < args.num_queries; ++i) {
-    const std::int64_t position = args.first_position + i;
-    const std::int64_t first =
-        args.window > 0 ? std::max<std::int64_t>(0, position - args.window + 1) : 0;
-    for (std::int64_t h = 0; h < args.group; ++h) {
-      const float* q = args.q + i * args.q_stride + h * args.head_dim;
-      float* out = args.out + i * args.out_stride + h * args.head_dim;
-      OnlineSoftmax state;
-      for (std::int64_t page = first / kPageTokens; page <= position / kPageTokens; ++page) {
-        const std::int64_t base = page * kPageTokens;
-        attend_page(args, q, args.pages[page], std::max<std::int64_t>(first - base, 0),
-                    std::min(position - base + 1, kPageTokens), state);
-      }
-      for (std::int64_t d = 0; d < args.head_dim; ++d) out[d] = state.acc[d] / state.sum;
-    }
-  }
-}
-
 float log_sum_exp(const float* x, std::int64_t n) noexcept {
   float max = kLowest;
   for (std::int64_t i = 0; i < n; ++i) max = std::max(max, x[i]);
@@ -149,8 +86,7 @@ KernelTable scalar_kernels() noexcept {
           .gelu_tanh_mul = &gelu_tanh_mul,
           .rope = &rope,
           .f32_to_f16 = &f32_to_f16,
-          .store_kv = &store_kv,
-          .attention = &attention,
+          .kv = {scalar::kv_kernels(KvType::kF16), scalar::kv_kernels(KvType::kInt8)},
           .log_sum_exp = &log_sum_exp,
           .argmax = &argmax};
 }

@@ -73,4 +73,6 @@ const char* to_string(Isa isa) noexcept {
   return "unknown";
 }
 
+const char* to_string(KvType type) noexcept { return type == KvType::kF16 ? "f16" : "int8"; }
+
 }  // namespace spud::kernels

@@ -8,7 +8,6 @@
 
 #include "base/check.hpp"
 #include "base/checked_math.hpp"
-#include "kernels/kernel_table.hpp"
 
 namespace spud::kvcache {
 namespace {
@@ -19,23 +18,22 @@ constexpr std::size_t kHugePage = 2U << 20;
 // Attention reads keys and values of many layers and sequences in short runs, which costs a
 // translation miss each with 4 kB pages. Pages are handed out from the bottom, so that a huge page
 // is filled before the next one is touched.
-std::uint16_t* allocate(std::size_t bytes) {
+std::byte* allocate(std::size_t bytes) {
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
   const auto rounded = checked_round_up<std::size_t>(bytes, alignment);  // aligned_alloc wants that
   void* memory = rounded ? std::aligned_alloc(alignment, *rounded) : nullptr;
   if (memory != nullptr && alignment == kHugePage) ::madvise(memory, *rounded, MADV_HUGEPAGE);
-  return static_cast<std::uint16_t*>(memory);
+  return static_cast<std::byte*>(memory);
 }
 
 }  // namespace
 
-std::size_t Geometry::block_values() const noexcept {
-  return static_cast<std::size_t>(2 * kernels::kPageTokens * head_dim);
+std::size_t Geometry::block_bytes() const noexcept {
+  return kernels::kv_block_bytes(type, head_dim);
 }
 
 std::size_t Geometry::page_bytes() const noexcept {
-  return static_cast<std::size_t>(num_layers * num_kv_heads) * block_values() *
-         sizeof(std::uint16_t);
+  return static_cast<std::size_t>(num_layers * num_kv_heads) * block_bytes();
 }
 
 std::size_t pages_for(std::size_t num_positions) noexcept {
@@ -56,19 +54,19 @@ Result<std::unique_ptr<KvCache>> KvCache::create(const Geometry& geometry, std::
                 num_pages);
   }
   const auto bytes = checked_mul<std::size_t>(geometry.page_bytes(), num_pages);
-  std::uint16_t* memory = bytes ? allocate(*bytes) : nullptr;
+  std::byte* memory = bytes ? allocate(*bytes) : nullptr;
   if (memory == nullptr) {
     return fail(ErrorCode::kResourceExhausted,
                 "no memory for {} KV pages of {} bytes; lower the KV memory budget", num_pages,
                 geometry.page_bytes());
   }
-  Storage storage(memory, [](std::uint16_t* p) { std::free(p); });
+  Storage storage(memory, [](std::byte* p) { std::free(p); });
   return std::unique_ptr<KvCache>(new KvCache(geometry, num_pages, std::move(storage)));
 }
 
 KvCache::KvCache(const Geometry& geometry, std::size_t num_pages, Storage storage)
     : geometry_(geometry),
-      page_values_(geometry.page_bytes() / sizeof(std::uint16_t)),
+      page_bytes_(geometry.page_bytes()),
       pages_(num_pages),
       storage_(std::move(storage)) {}
 
@@ -87,11 +85,11 @@ void KvCache::release(BlockTable& table) noexcept {
   table.pages.clear();
 }
 
-std::uint16_t* KvCache::block(PageId page, std::int64_t layer, std::int64_t kv_head) noexcept {
+std::byte* KvCache::block(PageId page, std::int64_t layer, std::int64_t kv_head) noexcept {
   SPUD_DCHECK(page.value < num_pages());
-  return storage_.get() + page.value * page_values_ +
+  return storage_.get() + page.value * page_bytes_ +
          static_cast<std::size_t>(layer * geometry_.num_kv_heads + kv_head) *
-             geometry_.block_values();
+             geometry_.block_bytes();
 }
 
 }  // namespace spud::kvcache

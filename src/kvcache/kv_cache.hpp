@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "kernels/kv_block.hpp"
 #include "kvcache/page_allocator.hpp"
 
 namespace spud::kvcache {
@@ -17,9 +18,10 @@ struct Geometry {
   std::int64_t num_layers = 0;
   std::int64_t num_kv_heads = 0;
   std::int64_t head_dim = 0;
-  // F16 values of one page for one layer and KV head: K and V.
-  std::size_t block_values() const noexcept;
-  std::size_t page_bytes() const noexcept;  // one page, all layers: F16 K and V
+  kernels::KvType type = kernels::kDefaultKvType;
+
+  std::size_t block_bytes() const noexcept;  // one page for one layer and KV head: K and V
+  std::size_t page_bytes() const noexcept;   // one page, all layers
 };
 
 // Pages that hold `num_positions` positions of one sequence.
@@ -47,15 +49,15 @@ class KvCache {
   // Lets go of all pages; the table is empty afterwards.
   void release(BlockTable& table) noexcept;
 
-  // One page, layer and KV head: filled by KernelTable::store_kv, read by KernelTable::attention
-  // (K transposed, then V; kernel_table.hpp has the layout).
-  std::uint16_t* block(PageId page, std::int64_t layer, std::int64_t kv_head) noexcept;
+  // One page, layer and KV head: filled by KvKernels::store, read by KvKernels::attention
+  // (kernels/kv_block.hpp has the layouts).
+  std::byte* block(PageId page, std::int64_t layer, std::int64_t kv_head) noexcept;
 
  private:
-  using Storage = std::unique_ptr<std::uint16_t[], void (*)(std::uint16_t*)>;
+  using Storage = std::unique_ptr<std::byte[], void (*)(std::byte*)>;
   KvCache(const Geometry& geometry, std::size_t num_pages, Storage storage);
   Geometry geometry_;
-  std::size_t page_values_;
+  std::size_t page_bytes_;
   PageAllocator pages_;
   Storage storage_;
 };

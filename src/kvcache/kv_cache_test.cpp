@@ -10,7 +10,8 @@
 namespace spud::kvcache {
 namespace {
 
-constexpr Geometry kGeometry{.num_layers = 2, .num_kv_heads = 3, .head_dim = 16};
+constexpr Geometry kGeometry{
+    .num_layers = 2, .num_kv_heads = 3, .head_dim = 16, .type = kernels::KvType::kInt8};
 
 std::unique_ptr<KvCache> make_cache(std::size_t pages) {
   auto cache = KvCache::create(kGeometry, pages);
@@ -19,7 +20,11 @@ std::unique_ptr<KvCache> make_cache(std::size_t pages) {
 }
 
 TEST(Geometry, PageHoldsKeysAndValuesOfAllLayers) {
-  EXPECT_EQ(kGeometry.page_bytes(), 2U * 3U * 32U * 16U * 2U * 2U);
+  Geometry geometry = kGeometry;
+  geometry.type = kernels::KvType::kF16;
+  EXPECT_EQ(geometry.page_bytes(), 2U * 3U * 32U * 16U * 2U * 2U);
+  geometry.type = kernels::KvType::kInt8;  // and a scale for each key and value
+  EXPECT_EQ(geometry.page_bytes(), 2U * 3U * 32U * (16U + 2U) * 2U);
 }
 
 TEST(Geometry, PagesRoundUp) {
@@ -86,7 +91,7 @@ TEST(KvCacheDeathTest, CopiedTableCannotGiveItsPagesBackAgain) {
 
 TEST(KvCache, BlocksOfAllPagesLayersAndHeadsAreDisjointAndAligned) {
   auto cache = make_cache(2);
-  std::set<std::uint16_t*> starts;
+  std::set<std::byte*> starts;
   for (std::uint32_t page = 0; page < 2; ++page) {
     for (std::int64_t layer = 0; layer < kGeometry.num_layers; ++layer) {
       for (std::int64_t head = 0; head < kGeometry.num_kv_heads; ++head) {
@@ -95,11 +100,11 @@ TEST(KvCache, BlocksOfAllPagesLayersAndHeadsAreDisjointAndAligned) {
     }
   }
   ASSERT_EQ(starts.size(), 12U);
-  std::uint16_t* previous = nullptr;
-  for (std::uint16_t* start : starts) {
+  std::byte* previous = nullptr;
+  for (std::byte* start : starts) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(start) % 64, 0U);
     if (previous != nullptr) {
-      EXPECT_GE(start - previous, static_cast<std::ptrdiff_t>(kGeometry.block_values()));
+      EXPECT_GE(start - previous, static_cast<std::ptrdiff_t>(kGeometry.block_bytes()));
     }
     previous = start;
   }

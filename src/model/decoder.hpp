@@ -23,7 +23,7 @@ class Decoder final : public Model {
   Decoder(DecoderSpec spec, DecoderWeights weights, const kernels::KernelTable& kernels);
 
   const HyperParameters& hyper_parameters() const noexcept override { return spec_.hyper; }
-  kvcache::Geometry kv_geometry() const noexcept override;
+  kvcache::Geometry kv_geometry(kernels::KvType type) const noexcept override;
   std::size_t weight_bytes() const noexcept override;
   const kernels::KernelTable& kernel_table() const noexcept override { return kernels_; }
   std::shared_ptr<Workspace> make_workspace() const override;

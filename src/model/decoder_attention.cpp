@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // From raw query/key/value products to attended values: biases, head norms, rotation, storing keys
 // and values in their pages, attention. Work is shared by KV head, which owns its query heads.
+#include <algorithm>
+
 #include "model/decoder_context.hpp"
 
 namespace spud::model {
@@ -66,8 +68,8 @@ void Decoder::finish_keys(Context& context, std::int64_t layer, const AttentionI
 
     const std::int64_t position = ws.row_position[static_cast<std::size_t>(row)];
     const auto page = static_cast<std::size_t>(position / kernels::kPageTokens);
-    kernels_.store_kv(key, value, h.head_dim, position % kernels::kPageTokens,
-                      context.cache.block(slice.pages->pages[page], layer, item.kv_head));
+    context.kv.store(key, value, h.head_dim, position % kernels::kPageTokens,
+                     context.cache.block(slice.pages->pages[page], layer, item.kv_head));
   }
 }
 
@@ -75,23 +77,35 @@ void Decoder::attend_item(Context& context, std::int64_t layer, const AttentionI
   const HyperParameters& h = spec_.hyper;
   Workspace& ws = context.ws;
   const ChunkSlice& slice = ws.slices[item.slice];
+  const std::int64_t window = spec_.layers[static_cast<std::size_t>(layer)].window;
   const std::int64_t group = h.num_heads / h.num_kv_heads;
-  const std::int64_t stride = h.num_heads * h.head_dim;
-  const std::int64_t at =
-      (slice.row_begin + item.first_query) * stride + item.kv_head * group * h.head_dim;
-  kernels_.attention({.q = ws.query.floats() + at,
-                      .q_stride = stride,
-                      .out = ws.attended.floats() + at,
-                      .out_stride = stride,
-                      .pages = ws.blocks.data() + slice.blocks_begin +
-                               static_cast<std::size_t>(item.kv_head) * slice.num_pages,
-                      .num_queries = item.num_queries,
-                      .first_position = slice.first_position + item.first_query,
-                      .window = spec_.layers[static_cast<std::size_t>(layer)].window,
-                      .group = group,
-                      .head_dim = h.head_dim,
-                      .scale = spec_.attention_scale,
-                      .softcap = spec_.attention_softcap});
+  const std::byte* const* pages = ws.blocks.data() + slice.blocks_begin +
+                                  static_cast<std::size_t>(item.kv_head) * slice.num_pages;
+  kernels::AttentionRow rows[kAttentionRows];
+  std::int64_t num_rows = 0;
+  const auto flush = [&] {
+    context.kv.attention({.rows = rows,
+                          .num_rows = num_rows,
+                          .head_dim = h.head_dim,
+                          .scale = spec_.attention_scale,
+                          .softcap = spec_.attention_softcap});
+    num_rows = 0;
+  };
+  for (std::int64_t i = 0; i < item.num_queries; ++i) {
+    const std::int64_t position = slice.first_position + item.first_query + i;
+    const std::int64_t row = slice.row_begin + item.first_query + i;
+    const std::int64_t first_head = row * h.num_heads + item.kv_head * group;
+    for (std::int64_t head = first_head; head < first_head + group; ++head) {
+      rows[num_rows++] = {
+          .q = ws.query.floats() + head * h.head_dim,
+          .out = ws.attended.floats() + head * h.head_dim,
+          .pages = pages,
+          .first = window > 0 ? std::max<std::int64_t>(position - window + 1, 0) : 0,
+          .position = position};
+      if (num_rows == kAttentionRows) flush();
+    }
+  }
+  if (num_rows > 0) flush();
 }
 
 }  // namespace spud::model

@@ -11,6 +11,7 @@ namespace spud::model {
 
 struct Decoder::Context {
   kvcache::KvCache& cache;
+  kernels::KvKernels kv;  // of the cache's type
   Workspace& ws;
   concurrency::ThreadPool& pool;
   const ActivationObserver* observer;

@@ -78,7 +78,7 @@ void Decoder::plan_attention(Workspace& workspace) const {
 
 void Decoder::point_at_layer(Context& context, std::int64_t layer) const {
   for (const ChunkSlice& slice : context.ws.slices) {
-    const std::uint16_t** out = context.ws.blocks.data() + slice.blocks_begin;
+    const std::byte** out = context.ws.blocks.data() + slice.blocks_begin;
     for (std::int64_t head = 0; head < spec_.hyper.num_kv_heads; ++head) {
       for (std::size_t page = 0; page < slice.num_pages; ++page) {
         *out++ = context.cache.block(slice.pages->pages[page], layer, head);

@@ -29,13 +29,14 @@ std::shared_ptr<const Model> must_load(const TinyModelOptions& options,
   return *model;
 }
 
-std::unique_ptr<kvcache::KvCache> make_cache(const Model& model, std::size_t pages) {
-  auto cache = kvcache::KvCache::create(model.kv_geometry(), pages);
+std::unique_ptr<kvcache::KvCache> make_cache(const Model& model, std::size_t pages,
+                                             kernels::KvType type = kernels::kDefaultKvType) {
+  auto cache = kvcache::KvCache::create(model.kv_geometry(type), pages);
   EXPECT_TRUE(cache.has_value());
   // Not-a-number everywhere: what no one has written must not reach any result.
   const kvcache::Geometry geometry = (*cache)->geometry();
   for (std::uint32_t page = 0; page < pages; ++page) {
-    std::uint16_t* first = (*cache)->block(kvcache::PageId(page), 0, 0);
+    auto* first = reinterpret_cast<std::uint16_t*>((*cache)->block(kvcache::PageId(page), 0, 0));
     std::fill_n(first, geometry.page_bytes() / sizeof(std::uint16_t), std::uint16_t{0x7E00});
   }
   return std::move(*cache);
@@ -52,8 +53,9 @@ std::vector<TokenId> random_tokens(std::size_t count, std::uint64_t seed) {
 
 // All logits of one text, one token at a time: the reference of the schedule tests.
 std::vector<float> logits_one_by_one(const Model& model, std::span<const TokenId> tokens,
-                                     concurrency::ThreadPool& pool) {
-  auto cache = make_cache(model, kvcache::pages_for(tokens.size()));
+                                     concurrency::ThreadPool& pool,
+                                     kernels::KvType kv_type = kernels::kDefaultKvType) {
+  auto cache = make_cache(model, kvcache::pages_for(tokens.size()), kv_type);
   auto workspace = model.make_workspace();
   kvcache::BlockTable pages;
   EXPECT_TRUE(cache->grow(pages, tokens.size()));
@@ -78,11 +80,12 @@ struct ScheduleCase {
   const char* architecture;
   tensor::DType weights;
   kernels::Isa isa;
+  kernels::KvType kv = kernels::KvType::kInt8;
 
   // Without it GoogleTest prints the bytes, addresses included, into the case's name.
   friend std::ostream& operator<<(std::ostream& out, const ScheduleCase& c) {
     return out << c.architecture << ' ' << tensor::to_string(c.weights) << ' '
-               << kernels::to_string(c.isa);
+               << kernels::to_string(c.isa) << ' ' << kernels::to_string(c.kv);
   }
 };
 
@@ -102,13 +105,13 @@ TEST_P(ModelSchedules, LogitsDoNotDependOnBatchChunkingOrThreads) {
   std::vector<std::vector<float>> expected;
   for (const std::size_t length : lengths) {
     texts.push_back(random_tokens(length, length));
-    expected.push_back(logits_one_by_one(*model, texts.back(), one));
+    expected.push_back(logits_one_by_one(*model, texts.back(), one, param.kv));
   }
 
   std::mt19937_64 random(7);
   auto workspace = model->make_workspace();
   for (int round = 0; round < 6; ++round) {
-    auto cache = make_cache(*model, 20);
+    auto cache = make_cache(*model, 20, param.kv);
     std::vector<kvcache::BlockTable> tables(texts.size());
     std::vector<std::size_t> done(texts.size(), 0);
     while (true) {
@@ -159,12 +162,17 @@ constexpr ScheduleCase kSchedules[] = {
     {"qwen2", tensor::DType::kQ8_0, kernels::Isa::kAvx512},
     {"qwen3", tensor::DType::kQ4_0, kernels::Isa::kAvx512},
     {"gemma3", tensor::DType::kQ8_0, kernels::Isa::kAvx512},
+    {"llama", tensor::DType::kQ8_0, kernels::Isa::kScalar, kernels::KvType::kF16},
+    {"llama", tensor::DType::kQ8_0, kernels::Isa::kAvx2, kernels::KvType::kF16},
+    {"llama", tensor::DType::kQ8_0, kernels::Isa::kAvx512, kernels::KvType::kF16},
+    {"gemma3", tensor::DType::kQ8_0, kernels::Isa::kAvx512, kernels::KvType::kF16},
 };
 INSTANTIATE_TEST_SUITE_P(All, ModelSchedules, ::testing::ValuesIn(kSchedules),
                          [](const auto& test_case) {
-                           return fmt::format("{}_{}_{}", test_case.param.architecture,
+                           return fmt::format("{}_{}_{}_{}", test_case.param.architecture,
                                               tensor::to_string(test_case.param.weights),
-                                              kernels::to_string(test_case.param.isa));
+                                              kernels::to_string(test_case.param.isa),
+                                              kernels::to_string(test_case.param.kv));
                          });
 
 TEST(Model, LongBatchIsCutIntoChunksWithoutChangingIt) {

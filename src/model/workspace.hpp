@@ -20,6 +20,8 @@ namespace spud::model {
 inline constexpr std::int64_t kMaxChunkRows = 256;
 // Queries of one sequence that one attention call takes.
 inline constexpr std::int64_t kQueryChunk = 32;
+// Rows (query heads at positions) that are handed to the attention kernel at a time.
+inline constexpr std::int64_t kAttentionRows = 96;
 
 // 64-byte aligned, uninitialised, fixed size.
 class AlignedBuffer {
@@ -75,12 +77,12 @@ class Model::Workspace {
   PreparedRows prepared;
 
   std::vector<ChunkSlice> slices;
-  std::vector<std::int64_t> row_position;    // by row
-  std::vector<TokenId> row_token;            // by row
-  std::vector<AttentionItem> items;          // whole slices of few rows, then query chunks
-  std::size_t num_small_items = 0;           // items that write their keys themselves
-  std::vector<AttentionItem> writers;        // key/value work of the long slices
-  std::vector<const std::uint16_t*> blocks;  // this layer's blocks, see ChunkSlice
+  std::vector<std::int64_t> row_position;  // by row
+  std::vector<TokenId> row_token;          // by row
+  std::vector<AttentionItem> items;        // whole slices of few rows, then query chunks
+  std::size_t num_small_items = 0;         // items that write their keys themselves
+  std::vector<AttentionItem> writers;      // key/value work of the long slices
+  std::vector<const std::byte*> blocks;    // this layer's blocks, see ChunkSlice
   std::vector<std::int64_t> logit_rows;
 };
 

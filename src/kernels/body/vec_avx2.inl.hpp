@@ -83,6 +83,62 @@ struct Vec {
   static T evens(T low, T high) { return in_order(_mm256_shuffle_ps(low, high, 0x88)); }
   static T odds(T low, T high) { return in_order(_mm256_shuffle_ps(low, high, 0xDD)); }
 
+  static T abs(T x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), x); }
+  static bool any_above(T a, T b) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0;
+  }
+
+  // 32-bit integers, and bytes in fours: lane i of a product sums bytes 4i .. 4i + 3.
+  using I = __m256i;
+  static I zero_int() { return _mm256_setzero_si256(); }
+  static I set1_int(std::int32_t x) { return _mm256_set1_epi32(x); }
+  static I load_bytes(const void* at) {
+    return _mm256_loadu_si256(static_cast<const __m256i*>(at));
+  }
+  static I four_bytes(const void* at) {
+    std::int32_t four = 0;
+    __builtin_memcpy(&four, at, 4);
+    return _mm256_set1_epi32(four);
+  }
+  static I add(I a, I b) { return _mm256_add_epi32(a, b); }
+  static I sub(I a, I b) { return _mm256_sub_epi32(a, b); }
+  template <int kBits>
+  static I shift_left(I x) {
+    return _mm256_slli_epi32(x, kBits);
+  }
+  template <int kBits>
+  static I shift_right(I x) {  // with sign
+    return _mm256_srai_epi32(x, kBits);
+  }
+  static T to_float(I x) { return _mm256_cvtepi32_ps(x); }
+  static I to_int(T x) { return _mm256_cvtps_epi32(x); }  // to nearest even
+  static std::int32_t reduce_add(I x) {
+    __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4E));
+    return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xB1)));
+  }
+  // The low byte of every lane.
+  static void store_bytes(void* at, I x) {
+    const __m256i low =
+        _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12,
+                         -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m256i bytes = _mm256_shuffle_epi8(x, low);
+    const __m128i both =
+        _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+    _mm_storel_epi64(static_cast<__m128i*>(at), both);
+  }
+  // acc + u . s, where u are bytes of 0..127: two products fit into 16 bits.
+  static I dot4_small(I acc, I u, I s) {
+    return add(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1)));
+  }
+  // Sums of (b - 128) * s with b of 1..255 start from start_biased(sum of all s). The sign moves
+  // over, so that no pair of products saturates.
+  static I start_biased(std::int32_t /*sum*/) { return zero_int(); }
+  static I dot4_biased(I acc, I b, I s) {
+    const I centred = _mm256_xor_si256(b, _mm256_set1_epi8(-128));
+    return dot4_small(acc, _mm256_abs_epi8(centred), _mm256_sign_epi8(s, centred));
+  }
+
  private:
   // shuffle_ps works within 128 bits: puts the four pairs into order.
   static T in_order(T x) {

@@ -65,4 +65,40 @@ struct Vec {
     const __m512i at = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
     return _mm512_permutex2var_ps(low, at, high);
   }
+
+  static T abs(T x) { return _mm512_abs_ps(x); }
+  static bool any_above(T a, T b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0; }
+
+  // 32-bit integers, and bytes in fours: lane i of a product sums bytes 4i .. 4i + 3.
+  using I = __m512i;
+  static I zero_int() { return _mm512_setzero_si512(); }
+  static I set1_int(std::int32_t x) { return _mm512_set1_epi32(x); }
+  static I load_bytes(const void* at) { return _mm512_loadu_si512(at); }
+  static I four_bytes(const void* at) {
+    std::int32_t four = 0;
+    __builtin_memcpy(&four, at, 4);
+    return _mm512_set1_epi32(four);
+  }
+  static I add(I a, I b) { return _mm512_add_epi32(a, b); }
+  static I sub(I a, I b) { return _mm512_sub_epi32(a, b); }
+  template <int kBits>
+  static I shift_left(I x) {
+    return _mm512_slli_epi32(x, kBits);
+  }
+  template <int kBits>
+  static I shift_right(I x) {  // with sign
+    return _mm512_srai_epi32(x, kBits);
+  }
+  static T to_float(I x) { return _mm512_cvtepi32_ps(x); }
+  static I to_int(T x) { return _mm512_cvtps_epi32(x); }  // to nearest even
+  static std::int32_t reduce_add(I x) { return _mm512_reduce_add_epi32(x); }
+  // The low byte of every lane.
+  static void store_bytes(void* at, I x) {
+    _mm_storeu_si128(static_cast<__m128i*>(at), _mm512_cvtepi32_epi8(x));
+  }
+  // acc + u . s, where u are bytes of 0..127.
+  static I dot4_small(I acc, I u, I s) { return _mm512_dpbusd_epi32(acc, u, s); }
+  // Sums of (b - 128) * s with b of 0..255 start from start_biased(sum of all s).
+  static I start_biased(std::int32_t sum) { return set1_int(-128 * sum); }
+  static I dot4_biased(I acc, I b, I s) { return _mm512_dpbusd_epi32(acc, b, s); }
 };

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention over F16 blocks (kv_block.hpp): converted to floats in registers, once for all rows of
+// a tile. Include after attention.inl.hpp.
+
+struct HalfPages {
+  static void start_row(const AttentionArgs& args, Block& block, int row, const float* q) {
+    float* to = query_of(block, row);
+    const Vec::T scale = Vec::set1(args.scale);
+    for (std::int64_t d = 0; d < block.head_dim; d += Vec::kLanes) {
+      Vec::store(to + d, Vec::mul(Vec::load(q + d), scale));
+    }
+  }
+
+  template <int R>
+  static void scores(const AttentionArgs& args, const std::byte* memory, Block& block, int row) {
+    const auto* keys = reinterpret_cast<const std::uint16_t*>(memory);
+    const float* q = query_of(block, row);
+    const std::int64_t stride = args.head_dim;
+    Vec::T acc[R][kPageVecs];
+    for (int r = 0; r < R; ++r) {
+      for (int j = 0; j < kPageVecs; ++j) acc[r][j] = Vec::zero();
+    }
+    for (std::int64_t d = 0; d < args.head_dim; ++d) {
+      Vec::T k[kPageVecs];
+      for (int j = 0; j < kPageVecs; ++j) {
+        k[j] = Vec::load_half(keys + d * kPageTokens + j * Vec::kLanes);
+      }
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        const Vec::T one = Vec::set1(q[r * stride + d]);
+        for (int j = 0; j < kPageVecs; ++j) acc[r][j] = Vec::fmadd(one, k[j], acc[r][j]);
+      }
+    }
+    for (int r = 0; r < R; ++r) {
+      for (int j = 0; j < kPageVecs; ++j) {
+        Vec::store(block.p[row + r] + j * Vec::kLanes, acc[r][j]);
+      }
+    }
+  }
+
+  template <int R>
+  static void add_values(const AttentionArgs& args, const std::byte* memory, std::int64_t page,
+                         Block& block, int row) {
+    const auto* values =
+        reinterpret_cast<const std::uint16_t*>(memory) + args.head_dim * kPageTokens;
+    // Of the page, what any of the rows sees: the others may lack a value, these have P = 0.
+    std::uint32_t seen = 0;
+    for (int r = row; r < row + R; ++r) seen |= seen_bits(block.rows[r], page);
+    const int begin = __builtin_ctz(seen);
+    const int end = 32 - __builtin_clz(seen);
+    constexpr int kVecs = kPageVecs;  // as many sums as the scores had
+    std::int64_t d = 0;
+    for (; d + kVecs * Vec::kLanes <= args.head_dim; d += kVecs * Vec::kLanes) {
+      add_vectors<R, kVecs>(values + d, args.head_dim, begin, end, block, row, d);
+    }
+    for (; d < args.head_dim; d += Vec::kLanes) {
+      add_vectors<R, 1>(values + d, args.head_dim, begin, end, block, row, d);
+    }
+  }
+
+ private:
+  static float* query_of(Block& block, int row) { return block.query + row * block.head_dim; }
+
+  template <int R, int kVecs>
+  static void add_vectors(const std::uint16_t* values, std::int64_t head_dim, int begin, int end,
+                          Block& block, int row, std::int64_t d) {
+    float* out = block.out_of(row) + d;
+    Vec::T acc[R][kVecs];
+    for (int r = 0; r < R; ++r) {
+      const Vec::T shrink = Vec::set1(block.shrink[row + r]);
+      for (int j = 0; j < kVecs; ++j) {
+        acc[r][j] = Vec::mul(Vec::load(out + r * head_dim + j * Vec::kLanes), shrink);
+      }
+    }
+    for (int t = begin; t < end; ++t) {
+      Vec::T v[kVecs];
+      for (int j = 0; j < kVecs; ++j) {
+        v[j] = Vec::load_half(values + t * head_dim + j * Vec::kLanes);
+      }
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        const Vec::T p = Vec::set1(block.p[row + r][t]);
+        for (int j = 0; j < kVecs; ++j) acc[r][j] = Vec::fmadd(p, v[j], acc[r][j]);
+      }
+    }
+    for (int r = 0; r < R; ++r) {
+      for (int j = 0; j < kVecs; ++j) {
+        Vec::store(out + r * head_dim + j * Vec::kLanes, acc[r][j]);
+      }
+    }
+  }
+};
+
+void store_f16(const float* key, const float* value, std::int64_t head_dim, std::int64_t slot,
+               std::byte* block) noexcept {
+  auto* keys = reinterpret_cast<std::uint16_t*>(block);
+  std::uint16_t* values = keys + head_dim * kPageTokens + slot * head_dim;
+  for (std::int64_t d = 0; d < head_dim; d += Vec::kLanes) {
+    std::uint16_t column[Vec::kLanes];
+    Vec::store_half(column, Vec::load(key + d));
+    for (int j = 0; j < Vec::kLanes; ++j) keys[(d + j) * kPageTokens + slot] = column[j];
+    Vec::store_half(values + d, Vec::load(value + d));
+  }
+}
