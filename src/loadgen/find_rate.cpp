@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/find_rate.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace spud::loadgen {
+
+Result<FoundRate> find_rate(const FindRateOptions& options,
+                            const std::function<Result<bool>(double rate)>& meets) {
+  FoundRate found;
+  double good = 0;  // the highest known to meet it
+  double bad = 0;   // the lowest known not to; 0 = none yet
+  double rate = std::min(options.first, options.highest);
+  while (static_cast<int>(found.trials.size()) < options.max_trials) {
+    SPUD_TRY(const bool met, meets(rate));
+    found.trials.push_back({.rate = rate, .met = met});
+    (met ? good : bad) = rate;
+    if (bad == 0) {
+      if (rate >= options.highest) break;
+      rate = std::min(rate * 2, options.highest);
+    } else if (good == 0) {
+      rate = bad / 2;
+      // A thousandth of where we began: it is not met at any rate.
+      if (rate < options.first / 1000) break;
+    } else {
+      if (bad / good <= 1 + options.tolerance) break;
+      rate = std::sqrt(good * bad);
+    }
+  }
+  found.rate = good;
+  return found;
+}
+
+}  // namespace spud::loadgen
