@@ -7,6 +7,7 @@
 #include "base/checked_math.hpp"
 #include "formats/gguf.hpp"
 #include "formats/gguf_types.hpp"
+#include "formats/write_tensors.hpp"
 #include "io/atomic_file.hpp"
 #include "io/byte_reader.hpp"
 
@@ -115,23 +116,6 @@ Result<void> append_tensor_infos(std::string& out, std::span<const WriteTensor> 
   return {};
 }
 
-// Tensors one after another; each buffer starts out as zeros, so that a callback that fills too
-// little cannot leak memory into the file.
-Result<void> write_data(io::AtomicFile& file, std::span<const WriteTensor> tensors,
-                        std::uint64_t alignment) {
-  std::vector<std::byte> buffer;
-  for (const WriteTensor& tensor : tensors) {
-    buffer.assign(tensor.info.size_bytes, std::byte{0});
-    if (auto filled = tensor.fill(buffer); !filled) {
-      return fail_within(fmt::format("tensor '{}'", io::printable(tensor.info.name)),
-                         std::move(filled).error());
-    }
-    SPUD_TRY(file.write(buffer));
-    SPUD_TRY(file.pad_to(alignment));
-  }
-  return {};
-}
-
 }  // namespace
 
 void append_gguf_value(std::string& out, const MetadataValue& value) {
@@ -168,7 +152,7 @@ Result<void> write_gguf(const std::filesystem::path& path, const Metadata& metad
   SPUD_TRY(auto file, io::AtomicFile::create(path));
   SPUD_TRY(file.write(head));
   SPUD_TRY(file.pad_to(alignment));
-  SPUD_TRY(write_data(file, tensors, alignment));
+  SPUD_TRY(write_tensors(file, tensors, alignment));
   return file.commit();
 }
 

@@ -68,6 +68,9 @@ Metadata tiny_metadata(const std::string& architecture, bool sentencepiece) {
     metadata.set("tokenizer.ggml.merges", {MetadataArray{std::vector<std::string>{"a b"}}});
     metadata.set("tokenizer.ggml.token_type",
                  {MetadataArray{std::vector<std::int32_t>{3, 1, 1, 1, 1, 4}}});
+    metadata.set("tokenizer.ggml.lstrip_token_ids",
+                 {MetadataArray{std::vector<std::int32_t>{0, 5}}});
+    metadata.set("tokenizer.ggml.rstrip_token_ids", {MetadataArray{std::vector<std::int32_t>{5}}});
   }
   metadata.set("tokenizer.ggml.bos_token_id", {std::uint32_t{sentencepiece ? 1U : 0U}});
   metadata.set("tokenizer.ggml.add_bos_token", {true});

@@ -64,6 +64,21 @@ struct PreTokenizerRule {
 };
 std::span<const PreTokenizerRule> pre_tokenizer_rules() noexcept;
 
+// Values of tokenizer.ggml.token_type.
+namespace token_type {
+inline constexpr std::int32_t kNormal = 1;
+inline constexpr std::int32_t kUnknown = 2;
+inline constexpr std::int32_t kControl = 3;
+inline constexpr std::int32_t kUserDefined = 4;
+inline constexpr std::int32_t kUnused = 5;
+inline constexpr std::int32_t kByte = 6;
+}  // namespace token_type
+
+// Ids (int32) of added tokens with "lstrip" or "rstrip": they swallow the white space beside them.
+// GGUF has no key of its own for it; absent when there are none.
+inline constexpr std::string_view kLeftStripKey = "tokenizer.ggml.lstrip_token_ids";
+inline constexpr std::string_view kRightStripKey = "tokenizer.ggml.rstrip_token_ids";
+
 struct HfTokenizerFiles {
   json::object tokenizer;
   json::object config;        // tokenizer_config.json

@@ -14,14 +14,6 @@ namespace {
 
 using io::printable;
 
-// GGUF's token types.
-constexpr std::int32_t kNormal = 1;
-constexpr std::int32_t kUnknown = 2;
-constexpr std::int32_t kControl = 3;
-constexpr std::int32_t kUserDefined = 4;
-constexpr std::int32_t kUnused = 5;
-constexpr std::int32_t kByte = 6;
-
 // The first of each kind is the name that is given.
 constexpr PreTokenizerRule kRules[] = {
     {"gpt-2", "", false},
@@ -40,6 +32,7 @@ struct Vocabulary {
   std::vector<std::string> tokens;
   std::vector<std::int32_t> types;
   std::map<std::string, std::uint64_t, std::less<>> ids;
+  std::set<std::int32_t> strip_left, strip_right;  // swallow the white space beside them
 };
 
 Result<void> place_token(Vocabulary& vocabulary, std::string_view text, std::uint64_t id,
@@ -77,16 +70,16 @@ Result<Vocabulary> read_vocabulary(const json::object& tokenizer, const json::ob
   }
   Vocabulary result;
   result.tokens.resize(rows);
-  result.types.assign(rows, kUnused);
+  result.types.assign(rows, token_type::kUnused);
   std::vector<bool> taken(rows, false);
   const auto unknown = find_text(model, "unk_token");
   for (const auto& [text, value] : *vocab) {
     const std::string_view token(text.data(), text.size());
     const auto id = find_whole(*vocab, token);
     if (!id) return fail(ErrorCode::kDataLoss, "tokenizer.json: '{}' has no id", printable(token));
-    const std::int32_t type = byte_fallback && is_byte_token(token) ? kByte
-                              : byte_fallback && token == unknown   ? kUnknown
-                                                                    : kNormal;
+    const std::int32_t type = byte_fallback && is_byte_token(token) ? token_type::kByte
+                              : byte_fallback && token == unknown   ? token_type::kUnknown
+                                                                    : token_type::kNormal;
     SPUD_TRY(place_token(result, token, *id, type, taken));
   }
   if (const json::array* added = find_array(tokenizer, "added_tokens")) {
@@ -98,10 +91,13 @@ Result<Vocabulary> read_vocabulary(const json::object& tokenizer, const json::ob
         return fail(ErrorCode::kDataLoss, "tokenizer.json: an added token lacks 'content' or 'id'");
       }
       const bool special = find_flag(*entry, "special").value_or(false);
-      const std::int32_t type = byte_fallback && *text == unknown ? kUnknown
-                                : special                         ? kControl
-                                                                  : kUserDefined;
+      const std::int32_t type = byte_fallback && *text == unknown ? token_type::kUnknown
+                                : special                         ? token_type::kControl
+                                                                  : token_type::kUserDefined;
       SPUD_TRY(place_token(result, *text, *id, type, taken));
+      const auto number = static_cast<std::int32_t>(*id);
+      if (find_flag(*entry, "lstrip").value_or(false)) result.strip_left.insert(number);
+      if (find_flag(*entry, "rstrip").value_or(false)) result.strip_right.insert(number);
     }
   }
   for (std::uint64_t id = 0; id < rows; ++id) {
@@ -314,6 +310,11 @@ Result<void> tokenizer_to_metadata(const HfTokenizerFiles& files, const json::ob
   }
   metadata.set("tokenizer.ggml.tokens", {MetadataArray{vocabulary.tokens}});
   metadata.set("tokenizer.ggml.token_type", {MetadataArray{vocabulary.types}});
+  for (const auto& [key, ids] : {std::pair(kLeftStripKey, &vocabulary.strip_left),
+                                 std::pair(kRightStripKey, &vocabulary.strip_right)}) {
+    if (ids->empty()) continue;
+    metadata.set(key, {MetadataArray{std::vector<std::int32_t>(ids->begin(), ids->end())}});
+  }
   read_special_ids(files, model_config, vocabulary, metadata);
   metadata.set(
       "tokenizer.ggml.add_bos_token",

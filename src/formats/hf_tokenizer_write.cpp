@@ -12,11 +12,6 @@ namespace {
 
 using io::printable;
 
-constexpr std::int32_t kNormal = 1;
-constexpr std::int32_t kUnknown = 2;
-constexpr std::int32_t kControl = 3;
-constexpr std::int32_t kUserDefined = 4;
-constexpr std::int32_t kUnused = 5;
 constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581, SentencePiece's visible space
 
 struct Tokens {
@@ -24,11 +19,11 @@ struct Tokens {
   const std::vector<std::int32_t>* types;  // may be null: all normal
 
   std::int32_t type(std::size_t id) const {
-    return types == nullptr || id >= types->size() ? kNormal : (*types)[id];
+    return types == nullptr || id >= types->size() ? token_type::kNormal : (*types)[id];
   }
   // Holes that were filled up when reading: they are filled up again.
   bool is_filler(std::size_t id) const {
-    return type(id) == kUnused && texts[id] == fmt::format("[PAD{}]", id);
+    return type(id) == token_type::kUnused && texts[id] == fmt::format("[PAD{}]", id);
   }
 };
 
@@ -41,18 +36,24 @@ json::object make_vocab(const Tokens& tokens) {
   return vocab;
 }
 
-json::array make_added_tokens(const Tokens& tokens) {
+json::array make_added_tokens(const Metadata& metadata, const Tokens& tokens) {
+  const auto lists = [&](std::string_view key, std::size_t id) {
+    const auto* ids = metadata.find_ints(key);
+    return ids != nullptr && std::ranges::find(*ids, static_cast<std::int32_t>(id)) != ids->end();
+  };
   json::array added;
   for (std::size_t id = 0; id < tokens.texts.size(); ++id) {
     const std::int32_t type = tokens.type(id);
-    if (type != kControl && type != kUserDefined && type != kUnknown) continue;
+    if (type != token_type::kControl && type != token_type::kUserDefined &&
+        type != token_type::kUnknown)
+      continue;
     added.push_back(json::object{{"id", id},
                                  {"content", json_view(tokens.texts[id])},
                                  {"single_word", false},
-                                 {"lstrip", false},
-                                 {"rstrip", false},
+                                 {"lstrip", lists(kLeftStripKey, id)},
+                                 {"rstrip", lists(kRightStripKey, id)},
                                  {"normalized", false},
-                                 {"special", type != kUserDefined}});
+                                 {"special", type != token_type::kUserDefined}});
   }
   return added;
 }
@@ -98,7 +99,7 @@ json::object replace_step(std::string_view from, std::string_view to) {
 json::array make_merges(const Tokens& tokens, const std::vector<float>& scores) {
   std::unordered_map<std::string_view, std::size_t> ids;
   for (std::size_t id = 0; id < tokens.texts.size(); ++id) {
-    if (tokens.type(id) == kNormal || tokens.type(id) == kUserDefined) {
+    if (tokens.type(id) == token_type::kNormal || tokens.type(id) == token_type::kUserDefined) {
       ids.emplace(tokens.texts[id], id);
     }
   }
@@ -108,7 +109,7 @@ json::array make_merges(const Tokens& tokens, const std::vector<float>& scores) 
   };
   std::vector<Merge> merges;
   for (const auto& [text, id] : ids) {
-    if (tokens.type(id) != kNormal || text.size() > 256) continue;
+    if (tokens.type(id) != token_type::kNormal || text.size() > 256) continue;
     for (std::size_t cut = 1; cut < text.size(); ++cut) {
       if ((static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) continue;  // inside a character
       const auto left = ids.find(text.substr(0, cut));
@@ -245,7 +246,7 @@ Result<HfTokenizerFiles> metadata_to_tokenizer(const Metadata& metadata) {
   HfTokenizerFiles files;
   json::object& tokenizer = files.tokenizer;
   tokenizer = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}};
-  tokenizer["added_tokens"] = make_added_tokens(tokens);
+  tokenizer["added_tokens"] = make_added_tokens(metadata, tokens);
   if (sentencepiece) {
     const auto* scores = metadata.find_floats("tokenizer.ggml.scores");
     if (scores == nullptr || scores->size() != texts->size()) {

@@ -5,6 +5,7 @@
 
 #include "base/checked_math.hpp"
 #include "formats/safetensors.hpp"
+#include "formats/write_tensors.hpp"
 #include "io/atomic_file.hpp"
 #include "io/byte_reader.hpp"
 
@@ -53,15 +54,7 @@ Result<void> write_safetensors(const std::filesystem::path& path,
   const std::uint64_t length = header.size();
   SPUD_TRY(file.write(std::as_bytes(std::span(&length, 1))));
   SPUD_TRY(file.write(header));
-  std::vector<std::byte> buffer;
-  for (const WriteTensor& tensor : tensors) {
-    buffer.assign(tensor.info.size_bytes, std::byte{0});
-    if (auto filled = tensor.fill(buffer); !filled) {
-      return fail_within(fmt::format("tensor '{}'", io::printable(tensor.info.name)),
-                         std::move(filled).error());
-    }
-    SPUD_TRY(file.write(buffer));
-  }
+  SPUD_TRY(write_tensors(file, tensors, 1));
   return file.commit();
 }
 

@@ -5,9 +5,44 @@
 #include <map>
 #include <queue>
 
-namespace spud::tokenizer {
+#include "tokenizer/utf8.hpp"
 
-SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
+namespace spud::tokenizer {
+namespace {
+
+// Unicode's White_Space.
+bool is_white_space(std::string_view character) {
+  if (utf8_step(character).kind != Utf8Kind::kValid) return false;
+  const char32_t c = utf8_decode(character);
+  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
+}
+
+// Where the white space that ends at `end` begins, not before `limit`.
+std::size_t white_space_before(std::string_view text, std::size_t limit, std::size_t end) {
+  while (end > limit) {
+    const std::size_t begin = utf8_step_back(text, end);
+    if (begin < limit || !is_white_space(text.substr(begin, end - begin))) break;
+    end = begin;
+  }
+  return end;
+}
+
+// Where the white space that begins at `begin` ends, not after `limit`.
+std::size_t white_space_after(std::string_view text, std::size_t begin, std::size_t limit) {
+  while (begin < limit) {
+    const std::size_t length = utf8_step(text.substr(begin, limit - begin)).length;
+    if (!is_white_space(text.substr(begin, length))) break;
+    begin += length;
+  }
+  return begin;
+}
+
+}  // namespace
+
+SpecialTokens::SpecialTokens(const Vocabulary& vocabulary)
+    : strip_left_(vocabulary.strip_left()), strip_right_(vocabulary.strip_right()) {
   nodes_.emplace_back();
   for (std::size_t i = 0; i < vocabulary.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
@@ -117,10 +152,20 @@ std::vector<Fragment> SpecialTokens::split(std::string_view text, bool parse_spe
 
   std::vector<Fragment> fragments;
   std::size_t at = 0;
-  for (const auto& [begin, match] : taken) {
+  for (auto it = taken.begin(); it != taken.end(); ++it) {
+    const Match& match = it->second;
+    const auto next = std::next(it);
+    std::size_t begin = match.begin;
+    std::size_t end = match.begin + match.length;
+    if (std::ranges::binary_search(strip_left_, match.token)) {
+      begin = white_space_before(text, at, begin);
+    }
+    if (std::ranges::binary_search(strip_right_, match.token)) {
+      end = white_space_after(text, end, next == taken.end() ? text.size() : next->first);
+    }
     if (begin > at) fragments.push_back({at, begin, kNoToken});
-    at = begin + match.length;
-    fragments.push_back({begin, at, match.token});
+    fragments.push_back({begin, end, match.token});
+    at = end;
   }
   if (at < text.size()) fragments.push_back({at, text.size(), kNoToken});
   return fragments;

@@ -3,6 +3,7 @@
 // tokeniser sees the stretches between. The longest token of the whole text is cut out first, then
 // the next: the published ids depend on that order ("abcd" with "ab" and "bcd" gives "a", "bcd").
 // A part of the text can be marked literal: no control token is found in it or across its border.
+// A token that strips takes the white space beside it along, as Hugging Face's tokenizers do.
 #pragma once
 
 #include <array>
@@ -15,7 +16,8 @@
 
 namespace spud::tokenizer {
 
-// A stretch of plain text, or one token. `begin`/`end` are byte offsets in the text.
+// A stretch of plain text, or one token with the white space it swallowed. `begin`/`end` are byte
+// offsets in the text.
 struct Fragment {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -54,6 +56,7 @@ class SpecialTokens {
                       std::size_t control_limit) const noexcept;
 
   std::vector<Node> nodes_;
+  std::vector<TokenId> strip_left_, strip_right_;  // sorted
   std::array<bool, 256> starts_{};  // bytes that begin a token: nearly all positions stop here
 };
 

@@ -113,6 +113,57 @@ TEST(SpecialTokens, AgreesWithTheTokenByTokenSearch) {
   }
 }
 
+// What Hugging Face's tokenizers does with lstrip and rstrip.
+TEST(SpecialTokens, AStrippingTokenTakesTheWhiteSpaceBesideItAlong) {
+  testing_support::TinyModel model;
+  model.add("x");
+  const TokenId left = model.add("<l>", TokenType::kControl);
+  const TokenId right = model.add("<r>", TokenType::kControl);
+  const TokenId both = model.add("<b>", TokenType::kUserDefined);
+  model.add("<n>", TokenType::kControl);
+  auto metadata = model.metadata();
+  metadata.set("tokenizer.ggml.lstrip_token_ids",
+               testing_support::array_value(std::vector<std::int32_t>{both, left}));
+  metadata.set("tokenizer.ggml.rstrip_token_ids",
+               testing_support::array_value(std::vector<std::int32_t>{right, both}));
+  const auto vocabulary = Vocabulary::load(metadata, true);
+  ASSERT_TRUE(vocabulary) << vocabulary.error().message();
+  const SpecialTokens special(*vocabulary);
+  const auto shown = [&](std::string_view text, bool parse = true) {
+    std::string out;
+    for (const Fragment& f : special.split(text, parse, {})) {
+      const auto part = text.substr(f.begin, f.end - f.begin);
+      out += f.token == kNoToken ? fmt::format("'{}'", part) : fmt::format("[{}]", part);
+    }
+    return out;
+  };
+  EXPECT_EQ(shown("a \n<l> b"), "'a'[ \n<l>]' b'");
+  EXPECT_EQ(shown("a <r>\t b"), "'a '[<r>\t ]'b'");
+  EXPECT_EQ(shown(" <b> "), "[ <b> ]");
+  EXPECT_EQ(shown("a <n> b"), "'a '[<n>]' b'");
+  EXPECT_EQ(shown("<r>  <l>"), "[<r>  ][<l>]") << "what one has taken the next has not";
+  EXPECT_EQ(shown("<n>  <l>"), "[<n>][  <l>]");
+  EXPECT_EQ(shown("a\u3000\u00a0<l>"), "'a'[\u3000\u00a0<l>]") << "Unicode's white space";
+  EXPECT_EQ(shown("a\u200b<l>"), "'a\u200b'[<l>]") << "a zero-width space is none";
+  EXPECT_EQ(shown("\x80 <l>"), "'\x80'[ <l>]") << "ill-formed text stays";
+  EXPECT_EQ(shown(" <l> <b> ", false), "' <l>'[ <b> ]") << "control tokens only where asked";
+}
+
+TEST(SpecialTokens, StripListsAreChecked) {
+  testing_support::TinyModel model;
+  model.add("x");
+  for (const std::int32_t bad : {-1, 1}) {
+    auto metadata = model.metadata();
+    metadata.set("tokenizer.ggml.lstrip_token_ids",
+                 testing_support::array_value(std::vector<std::int32_t>{bad}));
+    const auto vocabulary = Vocabulary::load(metadata, true);
+    ASSERT_FALSE(vocabulary);
+    EXPECT_EQ(
+        vocabulary.error().message(),
+        fmt::format("'tokenizer.ggml.lstrip_token_ids' must hold token ids below 1, not {}", bad));
+  }
+}
+
 TEST(SpecialTokens, ARunOfNewlinesWithTokensOfEveryLengthIsFast) {
   std::vector<std::string> runs;
   for (std::size_t i = 1; i <= 31; ++i) runs.emplace_back(i, '\n');

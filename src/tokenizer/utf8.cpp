@@ -40,6 +40,15 @@ Utf8Step utf8_step(std::string_view rest) noexcept {
   return {Utf8Kind::kValid, lead.length};
 }
 
+std::size_t utf8_step_back(std::string_view text, std::size_t end) noexcept {
+  text = text.substr(0, end);
+  std::size_t begin = end - 1;
+  while (begin > 0 && end - begin < 4 && (static_cast<std::uint8_t>(text[begin]) & 0xC0) == 0x80) {
+    --begin;
+  }
+  return utf8_step(text.substr(begin)).length == end - begin ? begin : end - 1;
+}
+
 char32_t utf8_decode(std::string_view character) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(character[i]); };
   switch (character.size()) {

@@ -26,6 +26,9 @@ struct Utf8Step {
 // Looks at the start of `rest`, which must not be empty.
 Utf8Step utf8_step(std::string_view rest) noexcept;
 
+// Where the last character (or ill-formed part) of text[0, end) begins; end > 0.
+std::size_t utf8_step_back(std::string_view text, std::size_t end) noexcept;
+
 // The code point of a whole character that utf8_step found valid.
 char32_t utf8_decode(std::string_view character) noexcept;
 void utf8_append(char32_t code_point, std::string& out);

@@ -160,6 +160,7 @@ Result<Vocabulary> Vocabulary::load(const formats::Metadata& metadata, bool byte
   SPUD_TRY(vocabulary.check_marked_tokens());
   SPUD_TRY(vocabulary.build_index());
   SPUD_TRY(vocabulary.load_special_ids(metadata));
+  SPUD_TRY(vocabulary.load_strips(metadata));
   vocabulary.mark_end_of_generation();
   SPUD_TRY(vocabulary.load_bytes(byte_level));
   return vocabulary;
@@ -313,6 +314,28 @@ Result<void> Vocabulary::load_special_ids(const formats::Metadata& metadata) {
   for (const auto& id : {eos_, end_of_turn, end_of_message}) {
     if (id) end_of_generation_.push_back(*id);
   }
+  return {};
+}
+
+Result<void> Vocabulary::load_strips(const formats::Metadata& metadata) {
+  const auto read = [&](std::string_view key, std::vector<TokenId>& ids) -> Result<void> {
+    if (metadata.find(key) == nullptr) return {};
+    const std::vector<std::int32_t>* found = metadata.find_ints(key);
+    if (found == nullptr) {
+      return fail(ErrorCode::kInvalidArgument, "'{}' must be an array of int32", key);
+    }
+    for (const std::int32_t id : *found) {
+      if (!contains(id)) {
+        return fail(ErrorCode::kInvalidArgument, "'{}' must hold token ids below {}, not {}", key,
+                    size(), id);
+      }
+    }
+    ids = *found;
+    std::ranges::sort(ids);
+    return {};
+  };
+  SPUD_TRY(read("tokenizer.ggml.lstrip_token_ids", strip_left_));
+  SPUD_TRY(read("tokenizer.ggml.rstrip_token_ids", strip_right_));
   return {};
 }
 

@@ -69,6 +69,10 @@ class Vocabulary {
   bool is_special(TokenId id) const noexcept {
     return type(id) == TokenType::kControl || type(id) == TokenType::kUnknown;
   }
+  // Marked tokens that swallow the white space before (after) them in a text: `lstrip` and `rstrip`
+  // of tokenizer.json. Sorted.
+  const std::vector<TokenId>& strip_left() const noexcept { return strip_left_; }
+  const std::vector<TokenId>& strip_right() const noexcept { return strip_right_; }
   // Recognised in a text only with parse_special.
   bool needs_parse_special(TokenId id) const noexcept;
   bool is_end_of_generation(TokenId id) const noexcept;
@@ -96,6 +100,7 @@ class Vocabulary {
   [[nodiscard]] Result<void> build_index();
   [[nodiscard]] Result<void> load_bytes(bool byte_level);
   [[nodiscard]] Result<void> load_special_ids(const formats::Metadata& metadata);
+  [[nodiscard]] Result<void> load_strips(const formats::Metadata& metadata);
   void mark_end_of_generation();
 
   StringArena texts_;
@@ -105,6 +110,7 @@ class Vocabulary {
   std::vector<std::uint64_t> slots_;  // open addressing: upper half hash, lower half id + 1
   std::vector<TokenId> byte_tokens_;
   std::vector<TokenId> end_of_generation_;  // sorted
+  std::vector<TokenId> strip_left_, strip_right_;
   std::size_t max_token_bytes_ = 0;
   std::optional<TokenId> bos_, eos_, unknown_;
 };

@@ -9,12 +9,6 @@
 namespace spud::tokenizer::jinja {
 namespace {
 
-template <typename T>
-Result<T> at_line(int line, Result<T> result) {
-  if (result) return result;
-  return fail_within(fmt::format("chat template line {}", line), std::move(result).error());
-}
-
 std::string describe_callee(const Expr& callee) {
   return callee.name.empty() ? "the value" : fmt::format("'{}'", callee.name);
 }

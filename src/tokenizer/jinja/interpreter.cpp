@@ -8,15 +8,6 @@
 #include "tokenizer/jinja/print.hpp"
 
 namespace spud::tokenizer::jinja {
-namespace {
-
-template <typename T>
-Result<T> at_line(int line, Result<T> result) {
-  if (result) return result;
-  return fail_within(fmt::format("chat template line {}", line), std::move(result).error());
-}
-
-}  // namespace
 
 Interpreter::Interpreter(const InterpreterLimits& limits, std::int64_t now_unix_seconds)
     : limits_(limits),

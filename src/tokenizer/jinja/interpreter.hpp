@@ -7,6 +7,13 @@
 
 namespace spud::tokenizer::jinja {
 
+// Says where in the template an error happened.
+template <typename T>
+Result<T> at_line(int line, Result<T> result) {
+  if (result) return result;
+  return fail_within(fmt::format("chat template line {}", line), std::move(result).error());
+}
+
 struct InterpreterLimits {
   std::size_t max_steps = 0;
   std::size_t max_output_bytes = 0;

@@ -27,15 +27,6 @@ Character character_at(std::string_view text, std::size_t at) {
   return {utf8_decode(text.substr(at, step.length)), step.length};
 }
 
-// Where the last character before `end` begins.
-std::size_t previous_character(std::string_view text, std::size_t end) {
-  std::size_t begin = end - 1;
-  while (begin > 0 && end - begin < 4 && (static_cast<std::uint8_t>(text[begin]) & 0xC0) == 0x80) {
-    --begin;
-  }
-  return utf8_step(text.substr(begin)).length == end - begin ? begin : end - 1;
-}
-
 bool strips(std::string_view part, char32_t code, std::optional<std::string_view> characters) {
   return characters ? characters->find(part) != std::string_view::npos : is_white_space(code);
 }
@@ -57,7 +48,7 @@ Text strip(const Text& text, std::optional<std::string_view> characters, Sides s
     begin += c.length;
   }
   while (sides.right && end > begin) {
-    const std::size_t last = previous_character(bytes, end);
+    const std::size_t last = utf8_step_back(bytes, end);
     const Character c = character_at(bytes, last);
     if (!strips(bytes.substr(last, end - last), c.code, characters)) break;
     end = last;
