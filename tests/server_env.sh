@@ -16,8 +16,10 @@ if [ -z "${SPUD_MODEL:-}" ]; then
   if [ ! -e "$SPUD_MODEL" ]; then
     maker=$(dirname "$SPUD_BIN")/make_tiny_model
     [ -x "$maker" ] || { echo "no model: tools/fetch-model smollm2, or build make_tiny_model" >&2; exit 1; }
+    echo "no real model at $SPUD_MODEL: a made-up one is served; cases that need more are skipped" >&2
     SPUD_MODEL=$PWD/build/tiny-model.gguf
     "$maker" "$SPUD_MODEL"
+    export SPUD_MODEL_IS_MADE_UP=1
   fi
 fi
 export SPUD_BIN SPUD_MODEL

@@ -120,6 +120,13 @@ def small_server():
         yield one
 
 
+@pytest.fixture(scope="session")
+def real_model():
+    """For cases that say something about a real model's text only."""
+    if os.environ.get("SPUD_MODEL_IS_MADE_UP"):
+        pytest.skip("needs a real model: tools/fetch-model smollm2-135m-instruct")
+
+
 @pytest.fixture()
 def ask(client, server):
     """A greedy chat."""

@@ -20,4 +20,4 @@ if [ ! -e "$stamp" ]; then
   touch "$stamp"
 fi
 export PYTHONDONTWRITEBYTECODE=1
-exec "$venv/bin/python" -m pytest -q -p no:cacheprovider "$here" "$@"
+exec "$venv/bin/python" -m pytest -q -rs -p no:cacheprovider "$here" "$@"

@@ -80,7 +80,8 @@ def test_prompt_logprobs_agree_with_generated_ones(complete, server):
         pytest.approx(written.choices[0].logprobs.token_logprobs, abs=2e-3)
 
 
-def test_logprobs_shape(complete):
+def test_logprobs_shape(complete, real_model):
+    # A made-up model's likely tokens are parts of characters, all shown by the same replacement.
     logprobs = complete(logprobs=2, max_tokens=5).choices[0].logprobs
     assert len(logprobs.tokens) == 5
     assert logprobs.text_offset[0] == 0
