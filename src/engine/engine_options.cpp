@@ -19,6 +19,7 @@ Result<void> EngineOptions::validate() const {
   SPUD_TRY(check("max_sequences", max_sequences, 1, kMaxSequences));
   SPUD_TRY(check("max_queue", max_queue, 1, kMaxQueue));
   SPUD_TRY(check("kv_memory_bytes", kv_memory_bytes, 0, INT64_MAX));
+  SPUD_TRY(kvcache::parse_kv_type(kv_type));
   SPUD_TRY(check("step_rows", step_rows, kMinStepRows, kMaxStepRows));
   SPUD_TRY(check("threads", threads, 0, kMaxThreads));
   return {};

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/result.hpp"
 #include "config/field_visitor.hpp"
+#include "kvcache/kv_type.hpp"
 
 namespace spud::engine {
 
@@ -21,8 +23,9 @@ struct EngineOptions {
   std::int64_t max_sequences = 32;   // running at a time
   std::int64_t max_queue = 256;      // accepted, not yet running
   std::int64_t kv_memory_bytes = 0;  // 0 = max_sequences full contexts, at most half of the memory
-  std::int64_t step_rows = 256;      // rows of one step
-  std::int64_t threads = 0;          // 0 = from the CPU budget
+  std::string kv_type = kernels::to_string(kernels::kDefaultKvType);
+  std::int64_t step_rows = 256;  // rows of one step
+  std::int64_t threads = 0;      // 0 = from the CPU budget
   bool prefix_cache = true;
 
   void visit_fields(config::FieldVisitor& visitor) {
@@ -46,6 +49,10 @@ struct EngineOptions {
                            "context, at most half of the memory there is",
                    .min = 0},
                   kv_memory_bytes);
+    visitor.field({.name = "kv_type",
+                   .help = "Type of stored keys and values: int8, or f16 at twice the memory",
+                   .choices = kvcache::kv_type_names()},
+                  kv_type);
     visitor.field({.name = "step_rows",
                    .help = "Tokens computed in one step: running generations first, then prompts",
                    .min = kMinStepRows,

@@ -43,7 +43,8 @@ Result<std::unique_ptr<kvcache::KvCache>> make_cache(const EngineParts& parts,
                                                      const EngineOptions& options,
                                                      std::int64_t context,
                                                      const CpuBudget& budget) {
-  const kvcache::Geometry geometry = parts.model->kv_geometry();
+  SPUD_TRY(const kernels::KvType kv_type, kvcache::parse_kv_type(options.kv_type));
+  const kvcache::Geometry geometry = parts.model->kv_geometry(kv_type);
   const std::size_t page_bytes = geometry.page_bytes();
   const std::size_t one_context = kvcache::pages_for(static_cast<std::size_t>(context));
   const std::size_t all = one_context * static_cast<std::size_t>(options.max_sequences);
@@ -76,6 +77,7 @@ Result<std::unique_ptr<Engine>> make_engine(EngineParts parts, const EngineOptio
   SPUD_TRY(limits.validate());
   const EngineCoreOptions core{
       .context = context,
+      .max_sequences = options.max_sequences,
       .max_queue = options.max_queue,
       .num_threads = options.threads > 0 ? static_cast<int>(options.threads) : budget.threads,
       .prefix_cache = options.prefix_cache};

@@ -29,8 +29,12 @@ struct PageLease {
 
 class ModelScorer final : public Scorer {
  public:
-  ModelScorer(std::shared_ptr<const model::Model> model, concurrency::ThreadPool& pool)
-      : model_(std::move(model)), pool_(pool), workspace_(model_->make_workspace()) {}
+  ModelScorer(std::shared_ptr<const model::Model> model, concurrency::ThreadPool& pool,
+              kernels::KvType kv_type)
+      : model_(std::move(model)),
+        pool_(pool),
+        kv_type_(kv_type),
+        workspace_(model_->make_workspace()) {}
 
   Result<void> score(std::span<const TokenId> tokens, std::int64_t first_position,
                      const LogitsVisitor& visit) override;
@@ -46,6 +50,7 @@ class ModelScorer final : public Scorer {
 
   std::shared_ptr<const model::Model> model_;
   concurrency::ThreadPool& pool_;
+  kernels::KvType kv_type_;
   std::shared_ptr<model::Model::Workspace> workspace_;
   std::unique_ptr<kvcache::KvCache> cache_;  // for the longest text so far
   std::vector<float> logits_;
@@ -80,7 +85,7 @@ Result<void> ModelScorer::make_room(std::size_t num_positions) {
   const std::size_t pages = kvcache::pages_for(num_positions);
   if (cache_ != nullptr && cache_->num_pages() >= pages) return {};
   cache_.reset();
-  SPUD_TRY(cache_, kvcache::KvCache::create(model_->kv_geometry(), pages));
+  SPUD_TRY(cache_, kvcache::KvCache::create(model_->kv_geometry(kv_type_), pages));
   return {};
 }
 
@@ -123,9 +128,10 @@ Result<void> ModelScorer::score(std::span<const TokenId> tokens, std::int64_t fi
 }  // namespace
 
 Result<std::unique_ptr<Scorer>> make_scorer(std::shared_ptr<const model::Model> model,
-                                            concurrency::ThreadPool& pool) {
+                                            concurrency::ThreadPool& pool,
+                                            kernels::KvType kv_type) {
   if (model == nullptr) return fail(ErrorCode::kInvalidArgument, "no model to score with");
-  return std::make_unique<ModelScorer>(std::move(model), pool);
+  return std::make_unique<ModelScorer>(std::move(model), pool, kv_type);
 }
 
 }  // namespace spud::engine

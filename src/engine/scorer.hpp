@@ -31,7 +31,8 @@ class Scorer {
 };
 
 // Keeps its own small KV cache. Not thread-safe; `pool` must outlive it.
-[[nodiscard]] Result<std::unique_ptr<Scorer>> make_scorer(std::shared_ptr<const model::Model> model,
-                                                          concurrency::ThreadPool& pool);
+[[nodiscard]] Result<std::unique_ptr<Scorer>> make_scorer(
+    std::shared_ptr<const model::Model> model, concurrency::ThreadPool& pool,
+    kernels::KvType kv_type = kernels::kDefaultKvType);
 
 }  // namespace spud::engine

@@ -12,7 +12,8 @@ Result<std::unique_ptr<SpeedProbe>> SpeedProbe::create(std::shared_ptr<const mod
                                                        concurrency::ThreadPool& pool,
                                                        const concurrency::Clock& clock,
                                                        std::int64_t max_streams,
-                                                       std::int64_t max_tokens) {
+                                                       std::int64_t max_tokens,
+                                                       kernels::KvType kv_type) {
   const std::int64_t context = model->hyper_parameters().context_length;
   if (max_streams < 1 || max_tokens < 1 || max_tokens > context) {
     return fail(ErrorCode::kInvalidArgument,
@@ -23,7 +24,7 @@ Result<std::unique_ptr<SpeedProbe>> SpeedProbe::create(std::shared_ptr<const mod
   const std::size_t pages = static_cast<std::size_t>(max_streams) *
                             kvcache::pages_for(static_cast<std::size_t>(max_tokens));
   SPUD_TRY(std::unique_ptr<kvcache::KvCache> cache,
-           kvcache::KvCache::create(model->kv_geometry(), pages));
+           kvcache::KvCache::create(model->kv_geometry(kv_type), pages));
   return std::unique_ptr<SpeedProbe>(
       new SpeedProbe(std::move(model), pool, clock, std::move(cache)));
 }

@@ -22,7 +22,8 @@ class SpeedProbe {
   // `max_tokens`: the longest context of one stream, at most the model's.
   [[nodiscard]] static Result<std::unique_ptr<SpeedProbe>> create(
       std::shared_ptr<const model::Model> model, concurrency::ThreadPool& pool,
-      const concurrency::Clock& clock, std::int64_t max_streams, std::int64_t max_tokens);
+      const concurrency::Clock& clock, std::int64_t max_streams, std::int64_t max_tokens,
+      kernels::KvType kv_type = kernels::kDefaultKvType);
 
   // One prompt of `tokens`, logits of the last.
   std::chrono::nanoseconds prefill(std::int64_t tokens);

@@ -15,6 +15,7 @@
 #include "console/text.hpp"
 #include "engine/speed_probe.hpp"
 #include "formats/model_file.hpp"
+#include "kvcache/kv_type.hpp"
 #include "spud/commands/bench_limits.hpp"
 #include "stats/robust.hpp"
 
@@ -29,6 +30,7 @@ struct Arguments {
   std::int64_t generate = 64;
   std::int64_t depth = -1;  // -1 = the prompt
   std::vector<std::int64_t> streams = {1};
+  std::string kv_type = kernels::to_string(kernels::kDefaultKvType);
   std::int64_t repeats = 5;
   bool machine = false;
   bool no_limits = false;
@@ -155,6 +157,7 @@ void print_json(const Arguments& arguments, const Setup& setup, const std::vecto
   json::object report{{"model", arguments.model},
                       {"isa", kernels::to_string(setup.model->kernel_table().isa)},
                       {"threads", setup.threads},
+                      {"kv_type", arguments.kv_type},
                       {"weight_bytes", setup.model->weight_bytes()},
                       {"load_s", std::chrono::duration<double>(setup.load_time).count()},
                       {"prompt", arguments.prompt},
@@ -196,6 +199,7 @@ int run_machine(int threads, const concurrency::Clock& clock, const GlobalOption
 
 Result<int> run(const Arguments& arguments, const GlobalOptions& globals) {
   SPUD_TRY(const kernels::Isa isa, parse_isa(globals.isa));
+  SPUD_TRY(const kernels::KvType kv_type, kvcache::parse_kv_type(arguments.kv_type));
   const concurrency::RealClock clock;
   Setup setup{.threads =
                   globals.threads > 0 ? globals.threads : concurrency::read_cpu_budget().threads};
@@ -210,13 +214,13 @@ Result<int> run(const Arguments& arguments, const GlobalOptions& globals) {
   SPUD_TRY(setup.model, model::Model::load(file, pool, {.isa_limit = isa}));
   setup.load_time = clock.now() - begin;
   setup.work = engine::describe_step_work(*file, setup.model->hyper_parameters(),
-                                          setup.model->kv_geometry());
+                                          setup.model->kv_geometry(kv_type));
 
   const std::int64_t longest =
       std::max(arguments.prompt, arguments.decode_depth() + arguments.generate);
-  SPUD_TRY(auto probe,
-           engine::SpeedProbe::create(setup.model, pool, clock,
-                                      *std::ranges::max_element(arguments.streams), longest));
+  SPUD_TRY(auto probe, engine::SpeedProbe::create(setup.model, pool, clock,
+                                                  *std::ranges::max_element(arguments.streams),
+                                                  longest, kv_type));
   const auto total = arguments.repeats * (1 + static_cast<std::int64_t>(arguments.streams.size()));
   console::Progress progress(console::detect_terminal(), clock, console::write_stderr,
                              {.title = "measuring",
@@ -255,6 +259,8 @@ CommandAction define_bench(CLI::App& sub, const GlobalOptions& globals) {
   sub.add_option("--streams", arguments->streams, "Streams that decode together, e.g. 1,8,16")
       ->delimiter(',')
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}));
+  sub.add_option("--kv-type", arguments->kv_type, "Type of stored keys and values: int8 or f16")
+      ->capture_default_str();
   sub.add_option("--repeats", arguments->repeats, "Repeats of every measurement")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
       ->capture_default_str();

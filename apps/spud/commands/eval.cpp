@@ -12,6 +12,7 @@
 #include "engine/model_engine.hpp"
 #include "engine/scorer.hpp"
 #include "io/mapped_file.hpp"
+#include "kvcache/kv_type.hpp"
 #include "quality/dataset.hpp"
 #include "quality/engine_sampler.hpp"
 #include "quality/measurement.hpp"
@@ -23,6 +24,8 @@ namespace {
 struct Arguments {
   std::string model;
   std::string against;
+  std::string kv_type = kernels::to_string(kernels::kDefaultKvType);
+  std::string against_kv_type;  // "" = as kv_type
   std::string data = "builtin";
   std::string split = "validation";
   std::int64_t window = -1;  // -1 = 512 for plain text, 0 for the rest
@@ -53,13 +56,14 @@ Result<kernels::Isa> parse_isa(std::string_view name) {
               "instruction set '{}' is unknown; use scalar, avx2 or avx512", name);
 }
 
-Result<Subject> open_subject(const std::string& path, kernels::Isa isa,
+Result<Subject> open_subject(const std::string& path, kernels::Isa isa, const std::string& kv_type,
                              concurrency::ThreadPool& pool) {
   Subject subject;
   SPUD_TRY(subject.file, formats::ModelFile::open(path));
   SPUD_TRY(subject.tokenizer, tokenizer::Tokenizer::create(subject.file->metadata()));
   SPUD_TRY(subject.model, model::Model::load(subject.file, pool, {.isa_limit = isa}));
-  SPUD_TRY(subject.scorer, engine::make_scorer(subject.model, pool));
+  SPUD_TRY(const kernels::KvType type, kvcache::parse_kv_type(kv_type));
+  SPUD_TRY(subject.scorer, engine::make_scorer(subject.model, pool, type));
   return subject;
 }
 
@@ -123,10 +127,12 @@ class Evaluation {
 
 Result<void> Evaluation::open_models() {
   SPUD_TRY(const auto isa, parse_isa(globals_.isa));
-  SPUD_TRY(model_, open_subject(arguments_.model, isa, pool_));
+  SPUD_TRY(model_, open_subject(arguments_.model, isa, arguments_.kv_type, pool_));
   report_.model = base_name(arguments_.model);
   if (arguments_.against.empty()) return {};
-  SPUD_TRY(auto reference, open_subject(arguments_.against, isa, pool_));
+  const std::string& kv_type =
+      arguments_.against_kv_type.empty() ? arguments_.kv_type : arguments_.against_kv_type;
+  SPUD_TRY(auto reference, open_subject(arguments_.against, isa, kv_type, pool_));
   report_.reference = base_name(arguments_.against);
   if (formats::tokenizer_digest(reference.file->metadata()) !=
       formats::tokenizer_digest(model_.file->metadata())) {
@@ -268,6 +274,10 @@ CommandAction define_eval(CLI::App& sub, const GlobalOptions& globals) {
   sub.add_option("MODEL", arguments->model, "GGUF file, safetensors file or Hugging Face folder")
       ->required();
   sub.add_option("--against", arguments->against, "Reference model: adds divergence and agreement");
+  sub.add_option("--kv-type", arguments->kv_type, "Type of stored keys and values: int8 or f16")
+      ->capture_default_str();
+  sub.add_option("--against-kv-type", arguments->against_kv_type,
+                 "The same for the reference, e.g. f16 to see what int8 costs [as --kv-type]");
   sub.add_option("--data", arguments->data,
                  "builtin, self (sampled from the reference), or a file: plain text, or JSONL with "
                  "\"text\" or "

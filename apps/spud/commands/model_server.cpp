@@ -194,6 +194,7 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
                                              .max_sequences = options.max_sequences,
                                              .max_queue = options.max_queue,
                                              .kv_memory_bytes = options.kv_memory,
+                                             .kv_type = options.kv_type,
                                              .step_rows = options.step_rows,
                                              .threads = threads};
   engine::EngineParts engine_parts{

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "engine/engine_options.hpp"
+#include "kvcache/kv_type.hpp"
 
 namespace spud::app {
 namespace {
@@ -59,6 +60,10 @@ void ServeOptions::visit_fields(config::FieldVisitor& visitor) {
                          "at most half of the memory there is",
                  .min = 0},
                 kv_memory);
+  visitor.field({.name = "kv_type",
+                 .help = "Type of stored keys and values: int8, or f16 at twice the memory",
+                 .choices = kvcache::kv_type_names()},
+                kv_type);
   visitor.field({.name = "step_rows",
                  .help = "Tokens computed in one step",
                  .min = EngineOptions::kMinStepRows,

@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "config/field_visitor.hpp"
+#include "kernels/kv_block.hpp"
 
 namespace spud::app {
 
@@ -27,6 +28,7 @@ struct ServeOptions {
   std::int64_t max_sequences = 32;
   std::int64_t max_queue = 256;
   std::int64_t kv_memory = 0;
+  std::string kv_type = kernels::to_string(kernels::kDefaultKvType);
   std::int64_t step_rows = 256;
 
   std::int64_t max_choices = 16;
