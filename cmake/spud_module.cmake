@@ -27,6 +27,14 @@ function(spud_module name)
   target_include_directories(${target} ${scope} "${CMAKE_SOURCE_DIR}/src")
   target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS "${CMAKE_SOURCE_DIR}/src"
                  FILES ${M_HEADERS})
+  # Headers that no other module includes are in no list, but must compile alone, too.
+  file(GLOB_RECURSE internal CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" *.hpp)
+  list(FILTER internal EXCLUDE REGEX "\\.inl\\.hpp$")
+  list(REMOVE_ITEM internal ${M_HEADERS})
+  if(internal)
+    target_sources(${target} ${scope} FILE_SET internal_headers TYPE HEADERS
+                   BASE_DIRS "${CMAKE_SOURCE_DIR}/src" FILES ${internal})
+  endif()
 
   if(SPUD_TESTS)
     file(GLOB tests CONFIGURE_DEPENDS *_test.cpp)

@@ -2,6 +2,7 @@
 // A folder of its own for each test, deleted with it, and the places of optional model files.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
