@@ -99,6 +99,13 @@ Result<void> SchedulerOptions::validate() const {
         "the whole is no less than its part",
         step_rows, min_prefill_rows);
   }
+  if (page_tokens < 1 || batch_size < 1 || step_target.count() < 0 || ageing.count() < 1 ||
+      batch_wait.count() < 0) {
+    return fail(ErrorCode::kInvalidArgument,
+                "a page of {} tokens, batches of {}: both need at least 1, and no time may be "
+                "negative",
+                page_tokens, batch_size);
+  }
   return {};
 }
 

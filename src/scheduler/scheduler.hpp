@@ -29,10 +29,13 @@ struct SchedulerOptions {
   std::int64_t step_rows = 256;        // rows of one step: decode rows and prompt chunks together
   std::int64_t min_prefill_rows = 16;  // for prompts even when decode rows fill the step
   std::int64_t page_tokens = 32;       // positions of a KV page
-  // Longest step wanted; 0 = twice what decoding alone takes, and at least 20 ms.
+  // Longest step wanted; 0 = 16 ms, or half as long again as decoding alone takes.
   std::chrono::nanoseconds step_target{0};
   // Waiting for so long counts as much as one level of priority.
   std::chrono::nanoseconds ageing = std::chrono::seconds(1);
+  // Of the policy "batch": one-shot requests are held back until so many are there, or so long.
+  std::int64_t batch_size = 16;
+  std::chrono::nanoseconds batch_wait = std::chrono::milliseconds(5);
   [[nodiscard]] Result<void> validate() const;
 };
 
@@ -54,7 +57,8 @@ struct WaitingView {
   SequenceClass who;
   std::int64_t cached_tokens = 0;   // at the front of prompt_tokens, already in pages: an estimate
   std::int64_t min_new_tokens = 1;  // it will not end before so many
-  bool started = false;             // preempted before: has had work and may have shown output
+  std::int64_t max_new_tokens = INT64_MAX;
+  bool started = false;  // preempted before: has had work and may have shown output
 };
 
 // In order of arrival.
@@ -109,6 +113,11 @@ struct StepCost {
   std::chrono::nanoseconds duration{0};
 };
 
+struct SchedulerStats {
+  std::chrono::nanoseconds step_target{0};  // of the latest step; 0 = the policy has none
+  double prediction_error = 0;              // typical, relative
+};
+
 // Engine thread only.
 class Scheduler {
  public:
@@ -116,9 +125,12 @@ class Scheduler {
   // Admitted sequences may get prompt chunks in the same plan.
   virtual StepPlan plan(const SchedulerInput& input) = 0;
   virtual void observe(const StepCost& cost) = 0;
+  virtual SchedulerStats stats() const { return {}; }
 };
 
 // `options` must be valid.
 std::unique_ptr<Scheduler> make_fifo_scheduler(const SchedulerOptions& options);
+std::unique_ptr<Scheduler> make_fair_scheduler(const SchedulerOptions& options);
+std::unique_ptr<Scheduler> make_batch_scheduler(const SchedulerOptions& options);
 
 }  // namespace spud::scheduler
