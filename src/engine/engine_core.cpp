@@ -53,7 +53,7 @@ EngineCore::EngineCore(EngineParts parts, const EngineCoreOptions& options,
       pages_(std::move(cache), options.prefix_cache),
       scheduler_(std::move(scheduler)),
       runner_(parts_.model, pages_.cache(), options.num_threads),
-      submissions_(static_cast<std::size_t>(options.max_queue)) {
+      submissions_(static_cast<std::size_t>(options.max_queue + options.max_sequences)) {
   counters_.available_pages = pages_.num_available();
   thread_ = std::thread([this] { run(); });
 }
@@ -102,7 +102,10 @@ Result<GenerationId> EngineCore::submit(GenerationRequest request, GenerationSin
   if (stopping_) {
     return fail(ErrorCode::kUnavailable, "the engine is stopping; no new generations are taken");
   }
-  if (counters_.waiting.load() >= options_.max_queue) {
+  // Those that will find a free place at the next step do not count as waiting: an idle engine must
+  // take a burst as large as its places and its queue together.
+  const std::int64_t free_places = options_.max_sequences - counters_.running.load();
+  if (counters_.waiting.load() >= options_.max_queue + free_places) {
     return fail(ErrorCode::kResourceExhausted,
                 "{} generations are waiting already, the most there may be; try again later",
                 options_.max_queue);
@@ -112,7 +115,7 @@ Result<GenerationId> EngineCore::submit(GenerationRequest request, GenerationSin
   ++tenants_[request.tenant].waiting;
   auto sequence = std::make_unique<Sequence>(id, std::move(request), std::move(sink), flag,
                                              *parts_.tokenizer, parts_.clock->now());
-  // Never full: it holds as many as may wait.
+  // Never full: it holds as many as may wait, free places included.
   SPUD_CHECK(submissions_.try_push(std::move(sequence)));
   flags_.emplace(id, std::move(flag));
   ++counters_.waiting;

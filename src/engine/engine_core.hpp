@@ -31,7 +31,8 @@ namespace spud::engine {
 
 struct EngineCoreOptions {
   std::int64_t context = 0;
-  std::int64_t max_queue = 0;
+  std::int64_t max_sequences = 0;  // running at a time
+  std::int64_t max_queue = 0;      // waiting beside those that find a free place
   int num_threads = 1;
   bool prefix_cache = true;
 };

@@ -310,6 +310,18 @@ TEST_F(GatedEngineTest, FullQueueRefusesAndRecovers) {
   third.wait();
 }
 
+TEST_F(GatedEngineTest, AnIdleEngineTakesABurstOfItsPlacesAndItsQueue) {
+  auto engine = make({.max_sequences = 2, .max_queue = 1});
+  Recorder recorders[3];
+  for (Recorder& recorder : recorders) {
+    EXPECT_TRUE(engine->submit(request("a", 1), recorder.sink()).has_value());
+  }
+  Recorder refused;
+  EXPECT_FALSE(engine->submit(request("a", 1), refused.sink()).has_value());
+  allow(kForever);
+  for (Recorder& recorder : recorders) recorder.wait();
+}
+
 TEST_F(GatedEngineTest, DeadlineEndsRunningAndWaitingWithAnError) {
   auto engine = make({.max_sequences = 1});
   Recorder running;
