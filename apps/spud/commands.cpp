@@ -9,6 +9,7 @@
 #include "spud/commands/eval.hpp"
 #include "spud/commands/fetch.hpp"
 #include "spud/commands/inspect.hpp"
+#include "spud/commands/load.hpp"
 #include "spud/commands/serve.hpp"
 #include "spud/commands/shrink.hpp"
 
@@ -22,6 +23,7 @@ constexpr auto kCommands = make_registry<Command>({
     kEvalCommand,
     kFetchCommand,
     kInspectCommand,
+    kLoadCommand,
     kServeCommand,
     kShrinkCommand,
 });
