@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 
 #include "base/check.hpp"
 #include "quantize/quantize.hpp"
@@ -21,6 +22,7 @@ constexpr double kBudgetShares[] = {0.75, 0.55, 0.4};
 constexpr std::int64_t kJointSampleFactor = 8;
 constexpr std::size_t kRowStride = 8;
 constexpr std::size_t kSaveEvery = 8;
+constexpr std::uint64_t kHeavyShare = 8;
 constexpr std::string_view kNote = "sensitivity";
 
 std::string to_text(double value) {
@@ -82,8 +84,7 @@ class MixedPlanner {
     SPUD_TRY(auto sensitivities, measure_each());
     order_ = by_harm_per_byte(std::move(sensitivities));
     SPUD_TRY(const double kld_target, target());
-    SPUD_TRY(num_four_bit_,
-             largest_fitting(order_.size(), [&](std::size_t n) { return fits(n, kld_target); }));
+    SPUD_TRY(num_four_bit_, fit_most(order_, [&](std::size_t n) { return fits(n, kld_target); }));
     return plan_of(num_four_bit_);
   }
 
@@ -222,16 +223,28 @@ std::vector<Sensitivity> by_harm_per_byte(std::vector<Sensitivity> sensitivities
   return sensitivities;
 }
 
-Result<std::size_t> largest_fitting(std::size_t count,
-                                    const std::function<Result<bool>(std::size_t)>& fits) {
-  std::size_t low = 0;
-  std::size_t high = count;
+Result<std::size_t> largest_fitting(std::size_t low, std::size_t high, const Fits& fits) {
   while (low < high) {
     const std::size_t middle = low + (high - low + 1) / 2;
     SPUD_TRY(const bool good, fits(middle));
     (good ? low : high) = good ? middle : middle - 1;
   }
   return low;
+}
+
+Result<std::size_t> fit_most(std::vector<Sensitivity>& order, const Fits& fits) {
+  std::size_t fitting = 0;
+  for (std::size_t end = order.size();; --end) {  // behind `end`: passed over
+    SPUD_TRY(fitting, largest_fitting(fitting, end, fits));
+    if (fitting == end) return fitting;
+    const auto blocking = order.begin() + static_cast<std::ptrdiff_t>(fitting);
+    const auto last = order.begin() + static_cast<std::ptrdiff_t>(end);
+    const std::uint64_t left = std::accumulate(
+        blocking, last, std::uint64_t{0},
+        [](std::uint64_t sum, const Sensitivity& s) { return sum + s.bytes_saved; });
+    if (blocking->bytes_saved < left / kHeavyShare || blocking + 1 == last) return fitting;
+    std::rotate(blocking, blocking + 1, last);
+  }
 }
 
 Result<PassOutput> run_mixed(const PassContext& context, const std::filesystem::path& out) {
