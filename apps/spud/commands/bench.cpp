@@ -17,6 +17,7 @@
 #include "formats/model_file.hpp"
 #include "kvcache/kv_type.hpp"
 #include "spud/commands/bench_limits.hpp"
+#include "spud/isa_option.hpp"
 #include "stats/robust.hpp"
 
 namespace spud::app {
@@ -56,15 +57,6 @@ struct Setup {
   engine::StepWork work;
   std::optional<machine::Machine> machine;  // absent with --no-limits
 };
-
-Result<kernels::Isa> parse_isa(std::string_view name) {
-  if (name.empty()) return kernels::Isa::kAvx512;
-  for (const auto isa : {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512}) {
-    if (name == kernels::to_string(isa)) return isa;
-  }
-  return fail(ErrorCode::kInvalidArgument,
-              "instruction set '{}' is unknown; use scalar, avx2 or avx512", name);
-}
 
 double rate(std::int64_t tokens, std::chrono::nanoseconds time) {
   return static_cast<double>(tokens) / std::chrono::duration<double>(time).count();
@@ -198,7 +190,7 @@ int run_machine(int threads, const concurrency::Clock& clock, const GlobalOption
 }
 
 Result<int> run(const Arguments& arguments, const GlobalOptions& globals) {
-  SPUD_TRY(const kernels::Isa isa, parse_isa(globals.isa));
+  SPUD_TRY(const kernels::Isa isa, isa_of(globals));
   SPUD_TRY(const kernels::KvType kv_type, kvcache::parse_kv_type(arguments.kv_type));
   const concurrency::RealClock clock;
   Setup setup{.threads =

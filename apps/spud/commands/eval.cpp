@@ -17,6 +17,7 @@
 #include "quality/engine_sampler.hpp"
 #include "quality/measurement.hpp"
 #include "spud/commands/eval_report.hpp"
+#include "spud/isa_option.hpp"
 
 namespace spud::app {
 namespace {
@@ -46,15 +47,6 @@ struct Subject {
   std::shared_ptr<const model::Model> model;
   std::unique_ptr<engine::Scorer> scorer;
 };
-
-Result<kernels::Isa> parse_isa(std::string_view name) {
-  if (name.empty()) return kernels::Isa::kAvx512;
-  for (const auto isa : {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512}) {
-    if (name == kernels::to_string(isa)) return isa;
-  }
-  return fail(ErrorCode::kInvalidArgument,
-              "instruction set '{}' is unknown; use scalar, avx2 or avx512", name);
-}
 
 Result<Subject> open_subject(const std::string& path, kernels::Isa isa, const std::string& kv_type,
                              concurrency::ThreadPool& pool) {
@@ -126,7 +118,7 @@ class Evaluation {
 };
 
 Result<void> Evaluation::open_models() {
-  SPUD_TRY(const auto isa, parse_isa(globals_.isa));
+  SPUD_TRY(const auto isa, isa_of(globals_));
   SPUD_TRY(model_, open_subject(arguments_.model, isa, arguments_.kv_type, pool_));
   report_.model = base_name(arguments_.model);
   if (arguments_.against.empty()) return {};

@@ -19,6 +19,7 @@
 #include "http/server.hpp"
 #include "http/task_group.hpp"
 #include "quality/certificate.hpp"
+#include "spud/isa_option.hpp"
 #include "telemetry/log.hpp"
 
 namespace spud::app {
@@ -32,15 +33,6 @@ constexpr std::chrono::milliseconds kLastWords{2000};
 
 std::chrono::milliseconds seconds(double value) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
-}
-
-Result<kernels::Isa> parse_isa(std::string_view name) {
-  if (name.empty()) return kernels::Isa::kAvx512;
-  for (const auto isa : {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512}) {
-    if (name == kernels::to_string(isa)) return isa;
-  }
-  return fail(ErrorCode::kInvalidArgument,
-              "instruction set '{}' is unknown; use scalar, avx2 or avx512", name);
 }
 
 // Changes when the model or the program changes, and costs no pass over the weights: names, types
@@ -167,7 +159,7 @@ const std::string& ModelServer::summary() const noexcept { return impl_->summary
 Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& options,
                                                        const GlobalOptions& globals) {
   auto impl = std::make_unique<Impl>();
-  SPUD_TRY(const kernels::Isa isa, parse_isa(globals.isa));
+  SPUD_TRY(const kernels::Isa isa, isa_of(globals));
   gateway::GatewayParts parts{
       .metrics = &impl->metrics, .clock = &impl->clock, .blocking = &impl->blocking};
   if (!options.api_keys.empty()) {

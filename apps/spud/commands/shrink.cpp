@@ -13,6 +13,7 @@
 #include "compress/report/report.hpp"
 #include "concurrency/cpu_budget.hpp"
 #include "spud/commands/shrink_progress.hpp"
+#include "spud/isa_option.hpp"
 
 namespace spud::app {
 namespace {
@@ -47,13 +48,6 @@ class InterruptWatch {
   sigset_t signals_{};
   bool seen_ = false;
 };
-
-Result<kernels::Isa> parse_isa(std::string_view name) {
-  for (const auto isa : {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512}) {
-    if (name == kernels::to_string(isa)) return isa;
-  }
-  return kernels::Isa::kAvx512;
-}
 
 void print_result(const compress::Journal& journal, const std::filesystem::path& folder,
                   bool json) {
@@ -92,7 +86,7 @@ Result<int> run_shrink(const Arguments& arguments, const GlobalOptions& globals)
   SPUD_TRY(compress::Recipe recipe,
            compress::load_recipe(arguments.recipe, compress::builtin_passes()));
   if (!arguments.data.empty()) recipe.measure.data = arguments.data;
-  SPUD_TRY(const kernels::Isa isa, parse_isa(globals.isa));
+  SPUD_TRY(const kernels::Isa isa, isa_of(globals));
   InterruptWatch watch;  // before the pool: its threads inherit the mask
   const concurrency::RealClock clock;
   concurrency::ThreadPool pool(
