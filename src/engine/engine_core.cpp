@@ -17,6 +17,8 @@ constexpr std::chrono::milliseconds kDrainPoll{5};
 constexpr std::chrono::nanoseconds kShortestWait = std::chrono::microseconds(100);
 constexpr std::chrono::nanoseconds kLongestWait = std::chrono::milliseconds(5);
 constexpr std::size_t kMaxTenants = 4096;
+constexpr std::chrono::nanoseconds kLongestRehearsal = std::chrono::milliseconds(150);
+constexpr std::int32_t kMaxPriority = 1000;
 // Beyond what any client sends; keeps the hold-back of a sequence small.
 constexpr std::size_t kMaxStops = 64;
 constexpr std::size_t kMaxStopBytes = 4096;
@@ -93,6 +95,14 @@ Result<void> EngineCore::check(const GenerationRequest& request) const {
     return refuse("top_logprobs", fmt::format("top_logprobs is {}; it may be at most {}",
                                               request.top_logprobs, kMaxTopLogprobs));
   }
+  if (request.priority < -kMaxPriority || request.priority > kMaxPriority) {
+    return refuse("priority", fmt::format("priority is {}; it must be between {} and {}",
+                                          request.priority, -kMaxPriority, kMaxPriority));
+  }
+  if (!(request.weight > 0 && request.weight <= 1e6)) {
+    return refuse("weight", fmt::format("weight is {}; it must be more than 0 and at most 1000000",
+                                        request.weight));
+  }
   return validate(request.sampling, vocabulary);
 }
 
@@ -152,7 +162,8 @@ EngineStats EngineCore::stats() const {
                     .deadline_refusals = counters_.refusals.load(),
                     .prefix_tokens_looked_up = counters_.looked_up.load(),
                     .prefix_tokens_found = counters_.found.load(),
-                    .prefix_pages_evicted = counters_.evicted_pages.load()};
+                    .prefix_pages_evicted = counters_.evicted_pages.load(),
+                    .step_target = std::chrono::nanoseconds(counters_.step_target_ns.load())};
   const std::scoped_lock lock(mutex_);
   stats.tenants = tenants_;
   return stats;
@@ -162,9 +173,28 @@ void EngineCore::publish_stats() {
   counters_.available_pages = pages_.num_available();
   counters_.cached_pages = pages_.num_cached();
   counters_.evicted_pages = pages_.num_evicted();
+  counters_.step_target_ns = scheduler_->stats().step_target.count();
+}
+
+// A few steps of known size, so that the first requests are planned with figures of this machine
+// and model. Some hundredths of a second; cut short where a step is slow.
+void EngineCore::learn_costs() {
+  constexpr std::pair<std::int64_t, std::int64_t> kSteps[] = {{1, 0},  {1, 0}, {4, 0},
+                                                              {0, 32}, {1, 0}, {0, 64}};
+  const concurrency::SteadyTime begin = parts_.clock->now();
+  static_cast<void>(runner_.rehearse(1, 0));  // touches the weights for the first time
+  for (const auto& [streams, rows] : kSteps) {
+    const concurrency::SteadyTime start = parts_.clock->now();
+    if (start - begin > kLongestRehearsal || !runner_.rehearse(streams, rows)) return;
+    scheduler_->observe({.decode_rows = streams,
+                         .prefill_rows = rows,
+                         .context_tokens = streams + rows * (rows + 1) / 2,
+                         .duration = parts_.clock->now() - start});
+  }
 }
 
 void EngineCore::run() {
+  learn_costs();
   while (wait_for_work()) {
     drop_cancelled();
     step();

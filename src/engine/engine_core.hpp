@@ -59,6 +59,7 @@ class EngineCore final : public Engine {
 
   // Engine thread.
   void run();
+  void learn_costs();
   bool wait_for_work();
   void take_submissions();
   void add_waiting(SequencePtr sequence);
@@ -115,6 +116,7 @@ class EngineCore final : public Engine {
     std::atomic<std::int64_t> refusals{0};
     std::atomic<std::int64_t> looked_up{0};
     std::atomic<std::int64_t> found{0};
+    std::atomic<std::int64_t> step_target_ns{0};
   };
   Counters counters_;
 

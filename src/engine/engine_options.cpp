@@ -12,6 +12,12 @@ Result<void> check(std::string_view name, std::int64_t value, std::int64_t low, 
               low, high);
 }
 
+Result<void> check_time(std::string_view name, double value, double low) {
+  if (value >= low && value <= EngineOptions::kMaxTimeMs) return {};
+  return fail(ErrorCode::kInvalidArgument, "{} is {}; it must be between {} and {}", name, value,
+              low, EngineOptions::kMaxTimeMs);
+}
+
 }  // namespace
 
 Result<void> EngineOptions::validate() const {
@@ -22,6 +28,11 @@ Result<void> EngineOptions::validate() const {
   SPUD_TRY(kvcache::parse_kv_type(kv_type));
   SPUD_TRY(check("step_rows", step_rows, kMinStepRows, kMaxStepRows));
   SPUD_TRY(check("threads", threads, 0, kMaxThreads));
+  SPUD_TRY(check("memory_bytes", memory_bytes, 0, INT64_MAX));
+  SPUD_TRY(check("batch_size", batch_size, 1, kMaxSequences));
+  SPUD_TRY(check_time("step_target_ms", step_target_ms, 0));
+  SPUD_TRY(check_time("ageing_s", ageing_s, 0.001));
+  SPUD_TRY(check_time("batch_wait_ms", batch_wait_ms, 0));
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "base/result.hpp"
 #include "config/field_visitor.hpp"
 #include "kvcache/kv_type.hpp"
+#include "scheduler/policies.hpp"
 
 namespace spud::engine {
 
@@ -18,6 +19,7 @@ struct EngineOptions {
   static constexpr std::int64_t kMinStepRows = 16;
   static constexpr std::int64_t kMaxStepRows = 1 << 16;
   static constexpr std::int64_t kMaxThreads = 1024;
+  static constexpr double kMaxTimeMs = 3.6e6;
 
   std::int64_t context = 0;          // 0 = the model's
   std::int64_t max_sequences = 32;   // running at a time
@@ -27,6 +29,12 @@ struct EngineOptions {
   std::int64_t step_rows = 256;  // rows of one step
   std::int64_t threads = 0;      // 0 = from the CPU budget
   bool prefix_cache = true;
+  std::int64_t memory_bytes = 0;  // weights, keys and values, workspace; 0 = the cgroup's limit
+  std::string scheduler = "fair";
+  double step_target_ms = 0;  // 0 = from the cost of decoding
+  double ageing_s = 1;
+  std::int64_t batch_size = 16;
+  double batch_wait_ms = 5;
 
   void visit_fields(config::FieldVisitor& visitor) {
     visitor.field({.name = "context",
@@ -66,6 +74,38 @@ struct EngineOptions {
     visitor.field({.name = "prefix_cache",
                    .help = "Keep computed prompts in free KV memory and use them again"},
                   prefix_cache);
+    visitor.field(
+        {.name = "memory_bytes",
+         .help = "Memory for all of it: weights, keys and values, workspace; 0 = what the "
+                 "cgroup allows",
+         .min = 0},
+        memory_bytes);
+    visitor.field({.name = "scheduler",
+                   .help = "Policy: fair (time budget, tenants by weight), fifo, or batch (fair, "
+                           "with one-shot requests gathered)",
+                   .choices = scheduler::policy_names()},
+                  scheduler);
+    visitor.field({.name = "step_target_ms",
+                   .help = "Longest step wanted, and so the longest time between tokens; 0 = 16 ms "
+                           "or half as long again as decoding alone takes",
+                   .min = 0,
+                   .max = kMaxTimeMs},
+                  step_target_ms);
+    visitor.field({.name = "ageing_s",
+                   .help = "Waiting for so long counts as much as one level of priority",
+                   .min = 0.001,
+                   .max = kMaxTimeMs},
+                  ageing_s);
+    visitor.field({.name = "batch_size",
+                   .help = "Scheduler batch: one-shot requests are held back until so many wait",
+                   .min = 1,
+                   .max = kMaxSequences},
+                  batch_size);
+    visitor.field({.name = "batch_wait_ms",
+                   .help = "Scheduler batch: or until the oldest has waited so long",
+                   .min = 0,
+                   .max = kMaxTimeMs},
+                  batch_wait_ms);
   }
   // The ranges above, for options that did not come through the config reader.
   [[nodiscard]] Result<void> validate() const;

@@ -36,6 +36,7 @@ scheduler::WaitingView EngineCore::view_waiting(Sequence& sequence) const {
           .min_new_tokens = sequence.request().ignore_eos && sequence.request().stop.empty()
                                 ? sequence.request().max_tokens - sequence.completion_tokens()
                                 : 1,
+          .max_new_tokens = sequence.request().max_tokens - sequence.completion_tokens(),
           .started = sequence.started.has_value()};
 }
 

@@ -29,6 +29,10 @@ class StepRunner {
   // Advances `computed` of the sequences; tokens are sampled, not yet accepted.
   void run(std::vector<StepShare>& work);
 
+  // Computes as many rows of nothing in particular, for the time it takes: `streams` sequences of
+  // one token that sample, and `rows` of one prompt. False when there are no pages for it.
+  bool rehearse(std::int64_t streams, std::int64_t rows);
+
  private:
   void score_prompt_rows(Sequence& sequence, std::int64_t count);
   void sample(std::vector<StepShare>& work);

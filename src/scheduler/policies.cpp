@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/policies.hpp"
 
+#include <array>
+
 #include "base/registry.hpp"
 
 namespace spud::scheduler {
@@ -18,7 +20,15 @@ constexpr auto kPolicies = make_registry<Policy>({
      .make = &make_batch_scheduler},
 });
 
+constexpr auto kNames = [] {
+  std::array<std::string_view, kPolicies.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kPolicies[i].name;
+  return names;
+}();
+
 }  // namespace
+
+std::span<const std::string_view> policy_names() { return kNames; }
 
 std::span<const Policy> builtin_policies() { return kPolicies; }
 

@@ -17,6 +17,7 @@ struct Policy {
 };
 
 std::span<const Policy> builtin_policies();
+std::span<const std::string_view> policy_names();
 
 // kNotFound for an unknown name, kInvalidArgument for options that cannot work.
 [[nodiscard]] Result<std::unique_ptr<Scheduler>> make_scheduler(std::string_view name,
