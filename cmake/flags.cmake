@@ -26,6 +26,11 @@ if(SPUD_SANITIZE)
   target_link_options(spud_flags INTERFACE -fsanitize=${SPUD_SANITIZE})
 endif()
 
+# clang reports what libstdc++ 12 does inside std::stable_sort.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(spud_flags INTERFACE -Wno-deprecated-declarations)
+endif()
+
 if(SPUD_FUZZ)  # coverage for libFuzzer; the targets themselves link it (tests/fuzz)
   target_compile_options(spud_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
