@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/philox.hpp"
+#include "kernels/log_sum_exp.hpp"
 
 namespace spud::engine {
 namespace {
@@ -16,6 +17,9 @@ constexpr float kMaxPenalty = 100;
 // even 262144 of them together never move a draw by more than 3e-8. They are left out, which
 // spares most of the exponentials.
 constexpr float kNegligible = 30;
+
+// Beyond it a summary costs more than the logits it spares.
+constexpr std::int32_t kMaxTopNeeded = 256;
 
 Result<void> check_range(const char* name, float value, float low, float high, bool low_open) {
   const bool inside = value <= high && (low_open ? value > low : value >= low);
@@ -54,7 +58,7 @@ Result<void> validate(const SamplingOptions& o, std::int64_t vocabulary) {
 LogprobResult compute_logprobs(std::span<const float> logits, TokenId token, std::int32_t top,
                                const kernels::KernelTable& kernels) {
   const auto n = static_cast<std::int64_t>(logits.size());
-  const float normaliser = kernels.log_sum_exp(logits.data(), n);
+  const float normaliser = kernels::log_sum_exp(kernels, logits.data(), n);
   LogprobResult result{.chosen = logits[static_cast<std::size_t>(token)] - normaliser, .top = {}};
   if (top <= 0) return result;
   // Insertion into a short sorted list: nearly every logit fails the first comparison.
@@ -71,6 +75,19 @@ LogprobResult compute_logprobs(std::span<const float> logits, TokenId token, std
     if (best.size() > limit) best.pop_back();
   }
   for (TokenLogprob& entry : best) entry.logprob -= normaliser;
+  return result;
+}
+
+LogprobResult compute_logprobs(const model::LogitSummary& summary, TokenId token,
+                               std::int32_t top) {
+  LogprobResult result;
+  for (const model::TopLogit& entry : summary.top) {
+    const float logprob = entry.logit - summary.log_sum_exp;
+    if (entry.token == token) result.chosen = logprob;
+    if (std::ssize(result.top) < top) {
+      result.top.push_back({.token = entry.token, .logprob = logprob});
+    }
+  }
   return result;
 }
 
@@ -116,26 +133,53 @@ TokenId Sampler::sample(std::span<const float> logits, const kernels::KernelTabl
   if (options_.temperature == 0 || options_.top_k == 1) return best;
 
   const float max_logit = logits[static_cast<std::size_t>(best)];
-  const float reach =
-      options_.min_p > 0 ? std::min(kNegligible, -std::log(options_.min_p)) : kNegligible;
-  const float floor = max_logit - reach * options_.temperature;
+  const float floor = max_logit - reach() * options_.temperature;
   candidates_.clear();
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (logits[i] >= floor) candidates_.push_back({logits[i], static_cast<TokenId>(i)});
   }
   if (candidates_.empty()) return best;  // not-a-number logits; the engine ends such a sequence
+  return draw_from_candidates(max_logit);
+}
+
+std::optional<std::int32_t> Sampler::top_needed() const noexcept {
+  if (changes_logits()) return std::nullopt;
+  if (options_.temperature == 0 || options_.top_k == 1) return 1;
+  if (options_.top_k == 0 || options_.top_k > kMaxTopNeeded) return std::nullopt;
+  return options_.top_k;
+}
+
+TokenId Sampler::sample(std::span<const model::TopLogit> top) {
+  const model::TopLogit& best = top.front();
+  if (options_.temperature == 0 || options_.top_k == 1) return best.token;
+  const float floor = best.logit - reach() * options_.temperature;
+  candidates_.clear();
+  for (const model::TopLogit& entry : top) {
+    if (entry.logit >= floor) candidates_.push_back({entry.logit, entry.token});
+  }
+  if (candidates_.empty()) return best.token;
+  return draw_from_candidates(best.logit);
+}
+
+// How far below the best a token may be, in units of the temperature.
+float Sampler::reach() const noexcept {
+  return options_.min_p > 0 ? std::min(kNegligible, -std::log(options_.min_p)) : kNegligible;
+}
+
+TokenId Sampler::draw_from_candidates(float max_logit) {
   keep_top_k();
   weigh(max_logit);
   keep_top_p();
   return draw();
 }
 
+// In order of likelihood: sums over what is kept must not depend on how it was found.
 void Sampler::keep_top_k() {
-  const auto k = static_cast<std::size_t>(options_.top_k);
-  if (k == 0 || k >= candidates_.size()) return;
-  const auto at = candidates_.begin() + options_.top_k;
-  std::nth_element(candidates_.begin(), at - 1, candidates_.end());
-  candidates_.erase(at, candidates_.end());
+  if (options_.top_k == 0) return;
+  const auto kept = std::min(candidates_.size(), static_cast<std::size_t>(options_.top_k));
+  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(kept),
+                    candidates_.end());
+  candidates_.resize(kept);
 }
 
 // Logits to weights relative to the best.

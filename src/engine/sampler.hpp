@@ -6,12 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "engine/engine.hpp"
 #include "kernels/kernel_table.hpp"
+#include "model/model.hpp"
 
 namespace spud::engine {
 
@@ -27,6 +29,9 @@ struct LogprobResult {
 LogprobResult compute_logprobs(std::span<const float> logits, TokenId token, std::int32_t top,
                                const kernels::KernelTable& kernels);
 
+// The same from a summary that has the sum of exponentials, `token` and the `top` most likely ones.
+LogprobResult compute_logprobs(const model::LogitSummary& summary, TokenId token, std::int32_t top);
+
 // One per sequence; thread-compatible.
 class Sampler {
  public:
@@ -35,6 +40,10 @@ class Sampler {
 
   // Draws number `count of tokens accepted so far`.
   TokenId sample(std::span<const float> logits, const kernels::KernelTable& kernels);
+  // How many of the largest logits decide the next draw; nothing when all of them may.
+  std::optional<std::int32_t> top_needed() const noexcept;
+  // The same draw from at least so many, the largest first; `top` is not empty.
+  TokenId sample(std::span<const model::TopLogit> top);
   // Tells what was appended to the output, so that penalties and the next draw know.
   void accept(TokenId token);
 
@@ -53,6 +62,8 @@ class Sampler {
   bool changes_logits() const noexcept;
   void apply_penalties();
   void weigh(float max_logit);
+  float reach() const noexcept;
+  TokenId draw_from_candidates(float max_logit);
   void keep_top_k();
   void keep_top_p();
   TokenId draw() const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/sequence.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -41,6 +42,27 @@ SampledToken Sequence::sample(std::span<const float> logits, const kernels::Kern
   sampled.broken = !std::isfinite(logits[static_cast<std::size_t>(sampled.token)]);
   if (request_.top_logprobs >= 0 && !sampled.broken) {
     sampled.logprobs = compute_logprobs(logits, sampled.token, request_.top_logprobs, kernels);
+  }
+  return sampled;
+}
+
+std::optional<model::LogitSummary> Sequence::logits_needed() const {
+  const std::optional<std::int32_t> needed = sampler_.top_needed();
+  if (!needed) return std::nullopt;
+  return model::LogitSummary{.top_count = std::max(*needed, request_.top_logprobs),
+                             .wants_log_sum_exp = request_.top_logprobs >= 0};
+}
+
+SampledToken Sequence::sample(const model::LogitSummary& summary) {
+  SampledToken sampled;
+  sampled.broken = true;
+  if (summary.top.empty()) return sampled;
+  sampled.token = sampler_.sample(summary.top);
+  for (const model::TopLogit& entry : summary.top) {
+    if (entry.token == sampled.token) sampled.broken = !std::isfinite(entry.logit);
+  }
+  if (request_.top_logprobs >= 0 && !sampled.broken) {
+    sampled.logprobs = compute_logprobs(summary, sampled.token, request_.top_logprobs);
   }
   return sampled;
 }

@@ -64,6 +64,9 @@ class Sequence {
   void restart();
 
   SampledToken sample(std::span<const float> logits, const kernels::KernelTable& kernels);
+  // What the next sample needs of the logits; nothing when it needs all of them.
+  std::optional<model::LogitSummary> logits_needed() const;
+  SampledToken sample(const model::LogitSummary& summary);
   // Notes the log-probability of the prompt token at `position` from the logits before it.
   void score_prompt(std::int64_t position, std::span<const float> logits,
                     const kernels::KernelTable& kernels);

@@ -74,33 +74,24 @@ void SpeedProbe::feed_prompt(Stream& stream, std::int64_t tokens) {
     state = state * 6364136223846793005U + 1442695040888963407U;
     token = static_cast<model::TokenId>((state >> 33) % vocabulary);
   }
-  logits_.resize(std::max<std::size_t>(logits_.size(), vocabulary));
-  const model::SequenceSlice slice{
-      .tokens = prompt, .pages = &stream.pages, .first_logit = tokens - 1};
-  const auto logits = std::span(logits_).first(vocabulary);
-  model_->forward(std::span(&slice, 1), *cache_, *workspace_, pool_, logits);
-  stream.last = static_cast<model::TokenId>(
-      model_->kernel_table().argmax(logits.data(), static_cast<std::int64_t>(vocabulary)));
+  const model::SequenceSlice slice{.tokens = prompt,
+                                   .pages = &stream.pages,
+                                   .first_logit = tokens - 1,
+                                   .summary = &stream.output};
+  model_->forward(std::span(&slice, 1), *cache_, *workspace_, pool_, {});
+  stream.last = stream.output.top.front().token;
 }
 
 void SpeedProbe::step(std::int64_t position) {
-  const auto vocabulary = static_cast<std::size_t>(model_->hyper_parameters().vocabulary);
   batch_.clear();
-  for (const Stream& stream : streams_) {
-    batch_.push_back(
-        {.tokens = {&stream.last, 1}, .first_position = position, .pages = &stream.pages});
+  for (Stream& stream : streams_) {
+    batch_.push_back({.tokens = {&stream.last, 1},
+                      .first_position = position,
+                      .pages = &stream.pages,
+                      .summary = &stream.output});
   }
-  logits_.resize(std::max(logits_.size(), streams_.size() * vocabulary));
-  model_->forward(batch_, *cache_, *workspace_, pool_,
-                  std::span(logits_).first(streams_.size() * vocabulary));
-  pool_.parallel_for(
-      static_cast<std::int64_t>(streams_.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const auto index = static_cast<std::size_t>(i);
-          streams_[index].last = static_cast<model::TokenId>(model_->kernel_table().argmax(
-              logits_.data() + index * vocabulary, static_cast<std::int64_t>(vocabulary)));
-        }
-      });
+  model_->forward(batch_, *cache_, *workspace_, pool_, {});
+  for (Stream& stream : streams_) stream.last = stream.output.top.front().token;
 }
 
 }  // namespace spud::engine

@@ -35,6 +35,7 @@ class SpeedProbe {
   struct Stream {
     kvcache::BlockTable pages;
     model::TokenId last = 0;
+    model::LogitSummary output;  // greedy: the most likely token
   };
   SpeedProbe(std::shared_ptr<const model::Model> model, concurrency::ThreadPool& pool,
              const concurrency::Clock& clock, std::unique_ptr<kvcache::KvCache> cache);
@@ -49,7 +50,6 @@ class SpeedProbe {
   std::shared_ptr<model::Model::Workspace> workspace_;
   std::vector<Stream> streams_;
   std::vector<model::SequenceSlice> batch_;
-  std::vector<float> logits_;
 };
 
 }  // namespace spud::engine

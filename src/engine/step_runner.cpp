@@ -27,25 +27,38 @@ void StepRunner::run(std::vector<StepShare>& work) {
     score_prompt_rows(*item.sequence, scored);
     item.num_tokens -= scored;
   }
-  batch_.clear();
-  std::size_t num_logits = 0;
-  for (const StepShare& item : work) {
-    const std::int64_t count = item.num_tokens;
-    if (count == 0) continue;  // scored above, to the last row
-    batch_.push_back({.tokens = item.sequence->next_tokens(count),
-                      .first_position = item.sequence->next_position(),
-                      .pages = &item.sequence->pages,
-                      .first_logit = item.samples ? count - 1 : count});
-    num_logits += item.samples ? 1 : 0;
-  }
+  build_batch(work);
   const auto vocabulary = static_cast<std::size_t>(model_->hyper_parameters().vocabulary);
-  if (logits_.size() < num_logits * vocabulary) logits_.resize(num_logits * vocabulary);
+  const std::size_t num_logits = num_logit_rows_ * vocabulary;
+  if (logits_.size() < num_logits) logits_.resize(num_logits);
   if (!batch_.empty()) {
-    model_->forward(batch_, cache_, *workspace_, pool_,
-                    std::span(logits_).first(num_logits * vocabulary));
+    model_->forward(batch_, cache_, *workspace_, pool_, std::span(logits_).first(num_logits));
   }
   for (StepShare& item : work) item.sequence->computed += item.num_tokens;
   sample(work);
+}
+
+void StepRunner::build_batch(const std::vector<StepShare>& work) {
+  batch_.clear();
+  num_logit_rows_ = 0;
+  outputs_.clear();
+  outputs_.reserve(work.size());  // slices point into it
+  for (const StepShare& item : work) {
+    const std::int64_t count = item.num_tokens;
+    Output* output = nullptr;
+    if (item.samples) {
+      output = &outputs_.emplace_back();
+      output->summary = item.sequence->logits_needed();
+      if (!output->summary) output->logits_row = num_logit_rows_++;
+    }
+    if (count == 0) continue;  // scored before, to the last row
+    batch_.push_back(
+        {.tokens = item.sequence->next_tokens(count),
+         .first_position = item.sequence->next_position(),
+         .pages = &item.sequence->pages,
+         .first_logit = item.samples ? count - 1 : count,
+         .summary = output != nullptr && output->summary ? &*output->summary : nullptr});
+  }
 }
 
 void StepRunner::score_prompt_rows(Sequence& sequence, std::int64_t count) {
@@ -83,8 +96,13 @@ void StepRunner::sample(std::vector<StepShare>& work) {
         for (std::int64_t i = begin; i < end; ++i) {
           const auto index = static_cast<std::size_t>(i);
           StepShare& item = *sampling_[index];
-          item.sampled = item.sequence->sample(
-              std::span(logits_).subspan(index * vocabulary, vocabulary), model_->kernel_table());
+          const Output& output = outputs_[index];
+          item.sampled =
+              output.summary
+                  ? item.sequence->sample(*output.summary)
+                  : item.sequence->sample(
+                        std::span(logits_).subspan(output.logits_row * vocabulary, vocabulary),
+                        model_->kernel_table());
         }
       });
 }

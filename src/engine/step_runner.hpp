@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "concurrency/thread_pool.hpp"
@@ -35,12 +36,20 @@ class StepRunner {
 
  private:
   void score_prompt_rows(Sequence& sequence, std::int64_t count);
+  void build_batch(const std::vector<StepShare>& work);
   void sample(std::vector<StepShare>& work);
 
   std::shared_ptr<const model::Model> model_;
   kvcache::KvCache& cache_;
   std::shared_ptr<model::Model::Workspace> workspace_;
   std::vector<model::SequenceSlice> batch_;
+  // One for every share that samples: where its logits are, or what is kept of them.
+  struct Output {
+    std::size_t logits_row = 0;
+    std::optional<model::LogitSummary> summary;
+  };
+  std::vector<Output> outputs_;
+  std::size_t num_logit_rows_ = 0;
   std::vector<float> logits_;
   std::vector<StepShare*> sampling_;
   concurrency::ThreadPool pool_;  // last: its threads use what is above

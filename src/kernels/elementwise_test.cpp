@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernels/kernel_testing.hpp"
+#include "kernels/log_sum_exp.hpp"
 
 namespace spud::kernels::testing {
 namespace {
@@ -151,13 +152,31 @@ TEST(Elementwise, LogSumExpIsPreciseOverAVocabulary) {
       const auto x = random_floats(n, 1, 3.0F);
       double sum = 0;
       for (const float v : x) sum += std::exp(static_cast<double>(v));
-      EXPECT_NEAR(select_kernels(isa).log_sum_exp(x.data(), n), std::log(sum), 2e-6)
+      EXPECT_NEAR(log_sum_exp(select_kernels(isa), x.data(), n), std::log(sum), 2e-6)
           << to_string(isa) << " n=" << n;
     }
     const std::vector<float> large(100, 1000.0F);
-    EXPECT_NEAR(select_kernels(isa).log_sum_exp(large.data(), 100), 1000 + std::log(100.0), 1e-3);
+    EXPECT_NEAR(log_sum_exp(select_kernels(isa), large.data(), 100), 1000 + std::log(100.0), 1e-3);
     const std::vector<float> nothing(33, -std::numeric_limits<float>::infinity());
-    EXPECT_EQ(select_kernels(isa).log_sum_exp(nothing.data(), 33), nothing[0]);
+    EXPECT_EQ(log_sum_exp(select_kernels(isa), nothing.data(), 33), nothing[0]);
+  }
+}
+
+TEST(Elementwise, FindAtLeastGivesEveryIndexInOrder) {
+  for (const Isa isa : host_isas()) {
+    for (const std::int64_t n : kSizes) {
+      auto x = random_floats(n, 7);
+      if (n > 2) x[2] = std::numeric_limits<float>::quiet_NaN();
+      std::vector<std::int32_t> expected;
+      for (std::int64_t i = 0; i < n; ++i) {
+        if (x[static_cast<std::size_t>(i)] >= 0.3F)
+          expected.push_back(static_cast<std::int32_t>(i));
+      }
+      std::vector<std::int32_t> found(static_cast<std::size_t>(n));
+      const auto count = select_kernels(isa).find_at_least(x.data(), n, 0.3F, found.data());
+      found.resize(static_cast<std::size_t>(count));
+      EXPECT_EQ(found, expected) << to_string(isa) << " n=" << n;
+    }
   }
 }
 

@@ -87,6 +87,14 @@ struct KvKernels {
   void (*attention)(const AttentionArgs& args) noexcept;
 };
 
+// Logits are reduced in tiles of so many, which is what makes a reduction's bits independent of who
+// computed which part of the row.
+inline constexpr std::int64_t kLogitTile = 256;
+struct ExpSum {
+  float max;
+  float sum;  // of exp(x - max)
+};
+
 struct KernelTable {
   Isa isa;  // the highest that contributed
 
@@ -114,8 +122,11 @@ struct KernelTable {
 
   KvKernels kv[kNumKvTypes];  // by KvType
 
-  // max and log(sum(exp(x))) of a row, fixed order.
-  float (*log_sum_exp)(const float* x, std::int64_t n) noexcept;
+  // Of at most kLogitTile values: log_sum_exp.hpp puts tiles together.
+  ExpSum (*exp_sum)(const float* x, std::int64_t n) noexcept;
+  // Indices of the values that are at least `least`, ascending, into `out` [n]; returns how many.
+  std::int64_t (*find_at_least)(const float* x, std::int64_t n, float least,
+                                std::int32_t* out) noexcept;
   std::int64_t (*argmax)(const float* x, std::int64_t n) noexcept;  // the first of equals
 };
 

@@ -9,7 +9,9 @@
 //         groups of 4 dimensions (keys) or of 4 positions (values), as byte dot products want them.
 //         Keys are stored as k + 128 (the unsigned side of the product), values signed; a scale is
 //         F16, one per position: x = scale * q, |q| <= 127. A position that held something not
-//         finite has an infinite scale.
+//         finite has an infinite scale. Keys and values are rotated before (kv_rotation), which
+//         spreads a large value over the head: with one scale for all of it, that is what keeps
+//         the others' bits.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +27,16 @@ inline constexpr std::size_t kNumKvTypes = 2;
 inline constexpr KvType kDefaultKvType = KvType::kInt8;
 
 const char* to_string(KvType type) noexcept;
+
+// Each so many values of a head go through a Walsh-Hadamard transform times kv_rotation_scale: a
+// rotation, which is its own inverse and leaves q.k as it is.
+constexpr std::int64_t kv_rotation(std::int64_t head_dim) noexcept { return head_dim & -head_dim; }
+constexpr float kv_rotation_scale(std::int64_t size) noexcept {
+  constexpr float kRootOfHalf = 0.70710678F;
+  float scale = 1;
+  for (; size >= 4; size /= 4) scale *= 0.5F;
+  return size == 2 ? scale * kRootOfHalf : scale;
+}
 
 // A multiple of 64 for every head_dim that is a multiple of 16.
 constexpr std::size_t kv_block_bytes(KvType type, std::int64_t head_dim) noexcept {

@@ -12,6 +12,7 @@ namespace spud::kernels::scalar {
 namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
+constexpr std::int64_t kMaxHeadDim = 256;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // F16 block: both halves are arrays of F16.
@@ -42,6 +43,9 @@ struct HalfBlock {
   float value(std::int64_t dim, std::int64_t slot) const noexcept {
     return load(value_index(dim, slot));
   }
+  // Between a head's values and the space in which they are stored.
+  void to_stored(const float* x, float* out) const noexcept { std::copy_n(x, head_dim, out); }
+  void from_stored(float* /*x*/) const noexcept {}
   void store(const float* key, const float* value, std::int64_t slot) const noexcept {
     for (std::int64_t d = 0; d < head_dim; ++d) {
       save(key_index(d, slot), key[d]);
@@ -49,6 +53,21 @@ struct HalfBlock {
     }
   }
 };
+
+void rotate(const float* x, std::int64_t head_dim, float* out) noexcept {
+  const std::int64_t size = kv_rotation(head_dim);
+  std::copy_n(x, head_dim, out);
+  for (std::int64_t half = 1; half < size; half *= 2) {
+    for (std::int64_t i = 0; i < head_dim; ++i) {
+      if ((i & half) != 0) continue;
+      const float a = out[i];
+      const float b = out[i + half];
+      out[i] = a + b;
+      out[i + half] = a - b;
+    }
+  }
+  for (std::int64_t i = 0; i < head_dim; ++i) out[i] *= kv_rotation_scale(size);
+}
 
 struct ByteBlock {
   std::byte* memory;
@@ -68,7 +87,17 @@ struct ByteBlock {
     const auto q = static_cast<std::int8_t>(memory[layout().value(dim, slot)]);
     return scale(layout().value_scales(), slot) * static_cast<float>(q);
   }
-  void store(const float* key, const float* value, std::int64_t slot) const noexcept {
+  void to_stored(const float* x, float* out) const noexcept { rotate(x, head_dim, out); }
+  void from_stored(float* x) const noexcept {
+    float rotated[kMaxHeadDim];
+    rotate(x, head_dim, rotated);
+    std::copy_n(rotated, head_dim, x);
+  }
+  void store(const float* raw_key, const float* raw_value, std::int64_t slot) const noexcept {
+    float key[kMaxHeadDim];
+    float value[kMaxHeadDim];
+    rotate(raw_key, head_dim, key);
+    rotate(raw_value, head_dim, value);
     const float key_scale = save_scale(key, layout().key_scales(), slot);
     const float value_scale = save_scale(value, layout().value_scales(), slot);
     for (std::int64_t d = 0; d < head_dim; ++d) {
@@ -100,7 +129,7 @@ struct ByteBlock {
 struct OnlineSoftmax {
   float max = kLowest;
   float sum = 0;
-  float acc[256] = {};
+  float acc[kMaxHeadDim] = {};
 };
 
 // Adds the positions [begin, end) of one page, whose first position is 0 here.
@@ -133,13 +162,16 @@ void attention(const AttentionArgs& args) noexcept {
   for (std::int64_t r = 0; r < args.num_rows; ++r) {
     const AttentionRow& row = args.rows[r];
     OnlineSoftmax state;
+    float q[kMaxHeadDim];
+    Block{nullptr, args.head_dim}.to_stored(row.q, q);
     for (std::int64_t page = row.first / kPageTokens; page <= row.position / kPageTokens; ++page) {
       const std::int64_t base = page * kPageTokens;
       const Block block{const_cast<std::byte*>(row.pages[page]), args.head_dim};  // only read
-      attend_page(args, row.q, block, std::max<std::int64_t>(row.first - base, 0),
+      attend_page(args, q, block, std::max<std::int64_t>(row.first - base, 0),
                   std::min(row.position - base + 1, kPageTokens), state);
     }
     for (std::int64_t d = 0; d < args.head_dim; ++d) row.out[d] = state.acc[d] / state.sum;
+    Block{nullptr, args.head_dim}.from_stored(row.out);
   }
 }
 

@@ -60,13 +60,21 @@ void f32_to_f16(const float* x, std::int64_t n, std::uint16_t* out) noexcept {
   for (std::int64_t i = 0; i < n; ++i) out[i] = float_to_half(x[i]);
 }
 
-float log_sum_exp(const float* x, std::int64_t n) noexcept {
-  float max = kLowest;
-  for (std::int64_t i = 0; i < n; ++i) max = std::max(max, x[i]);
-  if (!(max > kLowest)) return max;
-  double sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - max);
-  return max + static_cast<float>(std::log(sum));
+ExpSum exp_sum(const float* x, std::int64_t n) noexcept {
+  ExpSum out{.max = kLowest, .sum = 0};
+  for (std::int64_t i = 0; i < n; ++i) out.max = std::max(out.max, x[i]);
+  if (!(out.max > kLowest)) return out;
+  for (std::int64_t i = 0; i < n; ++i) out.sum += std::exp(x[i] - out.max);
+  return out;
+}
+
+std::int64_t find_at_least(const float* x, std::int64_t n, float least,
+                           std::int32_t* out) noexcept {
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (x[i] >= least) out[count++] = static_cast<std::int32_t>(i);
+  }
+  return count;
 }
 
 std::int64_t argmax(const float* x, std::int64_t n) noexcept {
@@ -87,7 +95,8 @@ KernelTable scalar_kernels() noexcept {
           .rope = &rope,
           .f32_to_f16 = &f32_to_f16,
           .kv = {scalar::kv_kernels(KvType::kF16), scalar::kv_kernels(KvType::kInt8)},
-          .log_sum_exp = &log_sum_exp,
+          .exp_sum = &exp_sum,
+          .find_at_least = &find_at_least,
           .argmax = &argmax};
 }
 

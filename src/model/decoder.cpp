@@ -68,8 +68,9 @@ void Decoder::forward(std::span<const SequenceSlice> batch, kvcache::KvCache& ca
   while (slice < batch.size()) {
     const std::int64_t num_rows = plan_chunk(batch, slice, offset, workspace);
     if (num_rows == 0) break;
-    const std::size_t count =
-        workspace.logit_rows.size() * static_cast<std::size_t>(spec_.hyper.vocabulary);
+    const auto full_rows =
+        static_cast<std::size_t>(std::ranges::count(workspace.summaries, nullptr));
+    const std::size_t count = full_rows * static_cast<std::size_t>(spec_.hyper.vocabulary);
     SPUD_CHECK(logits_at + count <= logits.size());
     plan_attention(workspace);
     forward_chunk(context, num_rows, logits.subspan(logits_at, count));
@@ -164,15 +165,6 @@ std::int64_t Decoder::keep_logit_rows(Context& context, std::int64_t num_rows) c
   move_rows(ws.x.floats(), spec_.hyper.hidden);
   move_rows(ws.attended.floats(), spec_.hyper.num_heads * spec_.hyper.head_dim);
   return kept;
-}
-
-void Decoder::head(Context& context, std::int64_t m, std::span<float> logits) const {
-  const std::array<Product, 1> product{{{.weight = &weights_.head, .out = logits.data()}}};
-  normalise(context, weights_.output_norm, product, m);
-  multiply(context, product, m);
-  if (spec_.final_softcap == 0) return;
-  const float cap = spec_.final_softcap;
-  for (float& logit : logits) logit = cap * std::tanh(logit / cap);
 }
 
 }  // namespace spud::model

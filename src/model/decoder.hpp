@@ -17,6 +17,7 @@
 namespace spud::model {
 
 struct AttentionItem;  // workspace.hpp
+struct HeadRow;        // decoder_head.cpp
 
 class Decoder final : public Model {
  public:
@@ -51,7 +52,13 @@ class Decoder final : public Model {
   void attention_output(Context& context, std::int64_t layer, std::int64_t m) const;
   void feed_forward_block(Context& context, std::int64_t layer, std::int64_t m) const;
   std::int64_t keep_logit_rows(Context& context, std::int64_t num_rows) const;
+
+  // The head (decoder_head.cpp).
   void head(Context& context, std::int64_t m, std::span<float> logits) const;
+  void head_in_tiles(Context& context, std::span<const HeadRow> rows) const;
+  void head_tile(Workspace& ws, std::int64_t tile, std::int64_t first_row, std::int64_t num_rows,
+                 float* out) const;
+  void cap_logits(std::span<float> logits) const;
 
   // Between them (decoder_products.cpp): rows made ready for the products that read them, and the
   // products.

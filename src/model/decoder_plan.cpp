@@ -14,6 +14,7 @@ std::int64_t Decoder::plan_chunk(std::span<const SequenceSlice> batch, std::size
   workspace.row_position.clear();
   workspace.row_token.clear();
   workspace.logit_rows.clear();
+  workspace.summaries.clear();
   std::size_t num_blocks = 0;
   std::int64_t num_rows = 0;
   while (slice < batch.size() && num_rows < kMaxChunkRows) {
@@ -35,7 +36,10 @@ std::int64_t Decoder::plan_chunk(std::span<const SequenceSlice> batch, std::size
         SPUD_CHECK(part.tokens[i] >= 0 && part.tokens[i] < spec_.hyper.vocabulary);
         workspace.row_position.push_back(part.first_position + i);
         workspace.row_token.push_back(part.tokens[i]);
-        if (offset + i >= from.first_logit) workspace.logit_rows.push_back(num_rows + i);
+        if (offset + i < from.first_logit) continue;
+        SPUD_CHECK(from.summary == nullptr || from.first_logit + 1 == length);
+        workspace.logit_rows.push_back(num_rows + i);
+        workspace.summaries.push_back(from.summary);
       }
       num_rows += take;
       offset += take;

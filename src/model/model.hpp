@@ -38,6 +38,22 @@ struct HyperParameters {
   float rope_base = 0;
 };
 
+struct TopLogit {
+  TokenId token = 0;
+  float logit = 0;
+};
+
+// What is kept of a row's logits when not all of them are wanted: they are reduced as they are
+// computed and never written. Bit for bit what full logits would give.
+struct LogitSummary {
+  // Wanted.
+  std::int32_t top_count = 1;
+  bool wants_log_sum_exp = false;
+  // Found. Numbers only: a row of not-a-numbers has an empty top.
+  std::vector<TopLogit> top;  // the largest first; of equals the smaller token first
+  float log_sum_exp = 0;      // when wanted
+};
+
 // One sequence's share of a batch: consecutive tokens of one sequence.
 struct SequenceSlice {
   std::span<const TokenId> tokens;  // [n]
@@ -45,6 +61,8 @@ struct SequenceSlice {
   const kvcache::BlockTable* pages = nullptr;  // covers first_position + n positions
   // Logits are computed for tokens [first_logit, n) of this slice; n = none.
   std::int64_t first_logit = 0;
+  // For a slice with one row of logits: filled in instead of them.
+  LogitSummary* summary = nullptr;
 };
 
 // Sees the input rows of each weight product before quantisation (calibration): tensor's GGUF
@@ -78,8 +96,9 @@ class Model {
   virtual std::shared_ptr<Workspace> make_workspace() const = 0;
 
   // Writes K/V of all tokens into `cache` and logits into `logits` [sum of (n - first_logit),
-  // vocabulary], slices in order. Pure in exact arithmetic order: each row's result is independent
-  // of the rest of the batch, of chunking and of the number of threads.
+  // vocabulary], slices in order, those with a summary left out. Pure in exact arithmetic order:
+  // each row's result is independent of the rest of the batch, of chunking and of the number of
+  // threads.
   virtual void forward(std::span<const SequenceSlice> batch, kvcache::KvCache& cache,
                        Workspace& workspace, concurrency::ThreadPool& pool, std::span<float> logits,
                        const ActivationObserver* observer = nullptr) const = 0;

@@ -84,6 +84,8 @@ class Model::Workspace {
   std::vector<AttentionItem> writers;      // key/value work of the long slices
   std::vector<const std::byte*> blocks;    // this layer's blocks, see ChunkSlice
   std::vector<std::int64_t> logit_rows;
+  std::vector<kernels::ExpSum> exp_sums;  // [logit rows][tiles]
+  std::vector<LogitSummary*> summaries;   // by logit row; null = full logits
 };
 
 }  // namespace spud::model

@@ -16,8 +16,8 @@
 //   constexpr int kRows;       // rows in registers: kRows x kPageTokens sums fill them
 // The types follow in attention_f16.inl.hpp and attention_int8.inl.hpp:
 //   struct Pages {
-//     static constexpr std::int64_t kQueryBytes;   // of a row's query in the block, per dimension
 //     static void start_row(const AttentionArgs&, Block&, int row, const float* q);
+//     static void finish_row(const AttentionArgs&, float* out);
 //     // p[row][t] = scale * q . k[t] for rows [row, row + R) and all 32 slots
 //     template <int R> static void scores(const AttentionArgs&, const std::byte*, Block&, int row);
 //     // out[row] = out[row] * shrink[row] + p[row] . V for rows [row, row + R)
@@ -168,6 +168,7 @@ void attend_block(const AttentionArgs& args, Block& block) {
       const Vec::T value = Vec::mul(Vec::load(block.out_of(r) + d), inverse);
       Vec::store(block.rows[r].out + d, Vec::add(value, Vec::zero()));
     }
+    Pages::finish_row(args, block.rows[r].out);
   }
 }
 

@@ -11,6 +11,8 @@ struct HalfPages {
     }
   }
 
+  static void finish_row(const AttentionArgs& /*args*/, float* /*out*/) {}
+
   template <int R>
   static void scores(const AttentionArgs& args, const std::byte* memory, Block& block, int row) {
     const auto* keys = reinterpret_cast<const std::uint16_t*>(memory);

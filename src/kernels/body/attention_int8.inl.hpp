@@ -6,14 +6,47 @@
 //   query          q = scale * (128 * hi + lo), 15 bits with sign, one scale per row
 //   probabilities  p * value scale = unit * (128 * hi + lo), 14 bits, one unit per row and page
 //
-// The sum over hi is shifted left by 7 and goes on over lo: integers, exact in any order.
-// Include after attention.inl.hpp.
+// Keys, values and queries are rotated (kv_block.hpp): scores do not notice, sums of values are
+// rotated back. The sum over hi is shifted left by 7 and goes on over lo: integers, exact in any
+// order. Include after attention.inl.hpp.
 
 constexpr int kHalfBits = 7;  // 128 = 2^7
 
+// One butterfly between lanes that differ in kBit: a + b where it is clear, a - b where it is set.
+template <int kBit>
+inline Vec::T butterfly(Vec::T x) {
+  return Vec::fmadd(x, Vec::signs<kBit>(), Vec::swap_lanes<kBit>(x));
+}
+
+// The Walsh-Hadamard transform of each kv_rotation(head_dim) values, its own inverse. `x` and `out`
+// may be the same.
+void rotate(const float* x, std::int64_t head_dim, float* out) {
+  const std::int64_t size = kv_rotation(head_dim);
+  for (std::int64_t i = 0; i < head_dim; i += Vec::kLanes) {
+    Vec::T v = butterfly<4>(butterfly<2>(butterfly<1>(Vec::load(x + i))));
+    if constexpr (Vec::kLanes == 16) v = butterfly<Vec::kLanes / 2>(v);
+    Vec::store(out + i, v);
+  }
+  for (std::int64_t half = Vec::kLanes; half < size; half *= 2) {
+    for (std::int64_t i = 0; i < head_dim; i += Vec::kLanes) {
+      if ((i & half) != 0) continue;
+      const Vec::T a = Vec::load(out + i);
+      const Vec::T b = Vec::load(out + i + half);
+      Vec::store(out + i, Vec::add(a, b));
+      Vec::store(out + i + half, Vec::sub(a, b));
+    }
+  }
+  const Vec::T scale = Vec::set1(kv_rotation_scale(size));
+  for (std::int64_t i = 0; i < head_dim; i += Vec::kLanes) {
+    Vec::store(out + i, Vec::mul(Vec::load(out + i), scale));
+  }
+}
+
 struct BytePages {
-  static void start_row(const AttentionArgs& args, Block& block, int row, const float* q) {
+  static void start_row(const AttentionArgs& args, Block& block, int row, const float* query) {
     constexpr float kQueryMax = 127.0F * 128.0F;
+    alignas(64) float q[kMaxHeadDim];
+    rotate(query, block.head_dim, q);
     Vec::T top = Vec::zero();
     for (std::int64_t d = 0; d < block.head_dim; d += Vec::kLanes) {
       top = Vec::max(top, Vec::abs(Vec::load(q + d)));
@@ -33,6 +66,8 @@ struct BytePages {
     for (int part = 0; part < 2; ++part) block.query_sum[part][row] = Vec::reduce_add(sums[part]);
     block.query_scale[row] = largest / kQueryMax * args.scale;
   }
+
+  static void finish_row(const AttentionArgs& args, float* out) { rotate(out, args.head_dim, out); }
 
   template <int R>
   static void scores(const AttentionArgs& args, const std::byte* memory, Block& block, int row) {
@@ -190,12 +225,15 @@ inline std::uint16_t quantise(const float* x, std::int64_t head_dim, std::int32_
 void store_int8(const float* key, const float* value, std::int64_t head_dim, std::int64_t slot,
                 std::byte* block) noexcept {
   const Int8KvLayout layout{head_dim};
+  alignas(64) float rotated[kMaxHeadDim];
   std::uint8_t bytes[kMaxHeadDim];
-  const std::uint16_t key_scale = quantise(key, head_dim, 128, bytes);
+  rotate(key, head_dim, rotated);
+  const std::uint16_t key_scale = quantise(rotated, head_dim, 128, bytes);
   for (std::int64_t d = 0; d < head_dim; d += 4) {
     __builtin_memcpy(block + layout.key(d, slot), bytes + d, 4);
   }
-  const std::uint16_t value_scale = quantise(value, head_dim, 0, bytes);
+  rotate(value, head_dim, rotated);
+  const std::uint16_t value_scale = quantise(rotated, head_dim, 0, bytes);
   std::byte* to = block + layout.value(0, slot);
   for (std::int64_t d = 0; d < head_dim; ++d) to[4 * d] = static_cast<std::byte>(bytes[d]);
   __builtin_memcpy(block + layout.key_scales() + 2 * slot, &key_scale, 2);

@@ -111,23 +111,31 @@ float max_of(const float* x, std::int64_t n) {
   return Vec::reduce_max(max);
 }
 
-// Sums 1024 values at a time in float, these in double: 262,144 terms cost no precision.
-float log_sum_exp(const float* x, std::int64_t n) noexcept {
+ExpSum exp_sum(const float* x, std::int64_t n) noexcept {
   const float max = max_of(x, n);
-  if (!(max > -__builtin_inff())) return max;
+  if (!(max > -__builtin_inff())) return {max, 0.0F};
   const Vec::T shift = Vec::set1(max);
-  double total = 0;
-  for (std::int64_t begin = 0; begin < n; begin += 1024) {
-    const std::int64_t end = begin + 1024 < n ? begin + 1024 : n;
-    Vec::T sum = Vec::zero();
-    for (std::int64_t i = begin; i < end; i += Vec::kLanes) {
-      const Vec::Mask lanes = Vec::first(end - i);
-      const Vec::T e = exp_of(Vec::sub(Vec::load(lanes, x + i), shift));
-      sum = Vec::add(sum, Vec::select(lanes, e, Vec::zero()));
-    }
-    total += Vec::reduce_add_double(sum);
+  Vec::T sum = Vec::zero();
+  for (std::int64_t i = 0; i < n; i += Vec::kLanes) {
+    const Vec::Mask lanes = Vec::first(n - i);
+    const Vec::T e = exp_of(Vec::sub(Vec::load(lanes, x + i), shift));
+    sum = Vec::add(sum, Vec::select(lanes, e, Vec::zero()));
   }
-  return max + static_cast<float>(__builtin_log(total));
+  return {max, Vec::reduce_add(sum)};
+}
+
+std::int64_t find_at_least(const float* x, std::int64_t n, float least,
+                           std::int32_t* out) noexcept {
+  const Vec::T limit = Vec::set1(least);
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < n; i += Vec::kLanes) {
+    const Vec::Mask lanes = Vec::first(n - i);
+    std::uint32_t found = Vec::at_least_bits(lanes, Vec::load(lanes, x + i), limit);
+    for (; found != 0; found &= found - 1) {
+      out[count++] = static_cast<std::int32_t>(i) + __builtin_ctz(found);
+    }
+  }
+  return count;
 }
 
 std::int64_t argmax(const float* x, std::int64_t n) noexcept {
@@ -147,7 +155,8 @@ KernelTable with_elementwise(KernelTable table) noexcept {
   table.gelu_tanh_mul = &gelu_tanh_mul;
   table.rope = &rope;
   table.f32_to_f16 = &f32_to_f16;
-  table.log_sum_exp = &log_sum_exp;
+  table.exp_sum = &exp_sum;
+  table.find_at_least = &find_at_least;
   table.argmax = &argmax;
   return table;
 }

@@ -44,6 +44,10 @@ struct Vec {
   static T select(Mask lanes, T yes, T no) {
     return _mm256_blendv_ps(no, yes, _mm256_castsi256_ps(lanes));
   }
+  static std::uint32_t at_least_bits(Mask lanes, T a, T b) {
+    const T above = _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ), _mm256_castsi256_ps(lanes));
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(above));
+  }
   static std::uint32_t equal_bits(Mask lanes, T a, T b) {
     const T equal = _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ), _mm256_castsi256_ps(lanes));
     return static_cast<std::uint32_t>(_mm256_movemask_ps(equal));
@@ -70,12 +74,6 @@ struct Vec {
     max = _mm_max_ps(max, _mm_movehl_ps(max, max));
     return _mm_cvtss_f32(_mm_max_ss(max, _mm_movehdup_ps(max)));
   }
-  static double reduce_add_double(T x) {
-    const __m256d sum = _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(x)),
-                                      _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)));
-    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(sum), _mm256_extractf128_pd(sum, 1));
-    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
-  }
 
   static T swap_pairs(T x) { return _mm256_permute_ps(x, 0xB1); }
   static T even_twice(T x) { return _mm256_moveldup_ps(x); }
@@ -83,6 +81,19 @@ struct Vec {
   static T evens(T low, T high) { return in_order(_mm256_shuffle_ps(low, high, 0x88)); }
   static T odds(T low, T high) { return in_order(_mm256_shuffle_ps(low, high, 0xDD)); }
 
+  // Lane i and lane i ^ kBit change places; kBit is 1, 2 or 4.
+  template <int kBit>
+  static T swap_lanes(T x) {
+    if constexpr (kBit == 1) return _mm256_permute_ps(x, 0xB1);
+    if constexpr (kBit == 2) return _mm256_permute_ps(x, 0x4E);
+    return _mm256_permute2f128_ps(x, x, 1);
+  }
+  // -1 in the lanes that have kBit set, else 1.
+  template <int kBit>
+  static T signs() {
+    constexpr std::uint32_t kLanesWithBit = kBit == 1 ? 0xAA : kBit == 2 ? 0xCC : 0xF0;
+    return select(from_bits(kLanesWithBit), set1(-1.0F), set1(1.0F));
+  }
   static T abs(T x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), x); }
   static bool any_above(T a, T b) {
     return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0;

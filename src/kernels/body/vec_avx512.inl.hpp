@@ -38,6 +38,9 @@ struct Vec {
   static T fmsub(T a, T b, T c) { return _mm512_fmsub_ps(a, b, c); }        // a b - c
   static T fmaddsub(T a, T b, T c) { return _mm512_fmaddsub_ps(a, b, c); }  // even -, odd +
   static T select(Mask lanes, T yes, T no) { return _mm512_mask_mov_ps(no, lanes, yes); }
+  static std::uint32_t at_least_bits(Mask lanes, T a, T b) {
+    return _mm512_mask_cmp_ps_mask(lanes, a, b, _CMP_GE_OQ);
+  }
   static std::uint32_t equal_bits(Mask lanes, T a, T b) {
     return _mm512_mask_cmp_ps_mask(lanes, a, b, _CMP_EQ_OQ);
   }
@@ -48,10 +51,6 @@ struct Vec {
   static T times_power_of_two(T x, T n) { return _mm512_scalef_ps(x, n); }
   static float reduce_add(T x) { return _mm512_reduce_add_ps(x); }
   static float reduce_max(T x) { return _mm512_reduce_max_ps(x); }
-  static double reduce_add_double(T x) {
-    return _mm512_reduce_add_pd(_mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(x)),
-                                              _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1))));
-  }
 
   static T swap_pairs(T x) { return _mm512_permute_ps(x, 0xB1); }
   static T even_twice(T x) { return _mm512_moveldup_ps(x); }
@@ -66,6 +65,22 @@ struct Vec {
     return _mm512_permutex2var_ps(low, at, high);
   }
 
+  // Lane i and lane i ^ kBit change places; kBit is 1, 2, 4 or 8.
+  template <int kBit>
+  static T swap_lanes(T x) {
+    if constexpr (kBit == 1) return _mm512_permute_ps(x, 0xB1);
+    if constexpr (kBit == 2) return _mm512_permute_ps(x, 0x4E);
+    return _mm512_shuffle_f32x4(x, x, kBit == 4 ? 0xB1 : 0x4E);
+  }
+  // -1 in the lanes that have kBit set, else 1.
+  template <int kBit>
+  static T signs() {
+    constexpr std::uint32_t kLanesWithBit = kBit == 1   ? 0xAAAA
+                                            : kBit == 2 ? 0xCCCC
+                                            : kBit == 4 ? 0xF0F0
+                                                        : 0xFF00;
+    return select(from_bits(kLanesWithBit), set1(-1.0F), set1(1.0F));
+  }
   static T abs(T x) { return _mm512_abs_ps(x); }
   static bool any_above(T a, T b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0; }
 
