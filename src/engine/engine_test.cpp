@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/engine_testing.hpp"
 #include "engine/scorer.hpp"
+#include "engine/testing/engine_fixture.hpp"
 
 namespace spud::engine {
 namespace {

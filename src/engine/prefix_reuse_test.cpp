@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "engine/engine_testing.hpp"
+#include "engine/testing/engine_fixture.hpp"
 
 namespace spud::engine {
 namespace {

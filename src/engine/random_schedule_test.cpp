@@ -9,7 +9,7 @@
 #include <random>
 
 #include "engine/engine_core.hpp"
-#include "engine/engine_testing.hpp"
+#include "engine/testing/engine_fixture.hpp"
 
 namespace spud::engine {
 namespace {
