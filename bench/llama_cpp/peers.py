@@ -2,6 +2,7 @@
 """What the comparisons share: where programs and models are, running a server, small statistics."""
 
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -110,18 +111,21 @@ def wait_until_ready(child, port, path):
                 if response.status == 200:
                     return
         except OSError:
-            time.sleep(0.1)
+            time.sleep(0.01)
     sys.exit(f"bench: no server on port {port} after {START_LIMIT_S} s")
 
 
 @contextlib.contextmanager
 def server(command, port, ready_path, log):
-    """Runs a server until the block ends; its output goes to the file `log`."""
+    """Runs a server until the block ends; its output goes to the file `log`. `ready_s` of the child
+    is how long it took from its start to its first good answer."""
+    began = time.monotonic()
     with open(log, "wb") as stream:
         child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=stream,
                                  stderr=subprocess.STDOUT)
     try:
         wait_until_ready(child, port, ready_path)
+        child.ready_s = time.monotonic() - began
         yield child
     finally:
         child.terminate()
@@ -132,24 +136,71 @@ def server(command, port, ready_path, log):
             child.wait()
 
 
-def llama_server(binaries, model, threads, slots, context_each, log):
+def llama_server(binaries, model, threads, slots, context_each, log, cache=False, keys=()):
     port = free_port()
     command = [binaries / "llama-server", "-m", model, "--host", "127.0.0.1", "--port", port, "-t", threads,
-               "-np", slots, "-c", slots * context_each, "--no-ui", "--no-cache-prompt", "--cache-ram", 0]
+               "-np", slots, "-c", slots * context_each, "--no-ui"]
+    if not cache:
+        command += ["--no-cache-prompt", "--cache-ram", 0]
+    if keys:
+        command += ["--api-key", ",".join(keys)]
     return port, server(command, port, "/health", log)
 
 
-def spud_server(spud, model, threads, slots, context_each, log):
+def spud_server(spud, model, threads, slots, context_each, log, keys=()):
     port = free_port()
     command = [spud, "serve", model, "--host", "127.0.0.1", "--port", port, "--threads", threads,
                "--ctx", context_each, "--max-sequences", slots]
+    if keys:
+        path = pathlib.Path(log).with_suffix(".keys")
+        path.write_text("".join(f"{key} {hashlib.sha256(key.encode()).hexdigest()}\n" for key in keys))
+        command += ["--api-keys", path]
     return port, server(command, port, "/ready", log)
 
 
-def load_documents():
-    """The built-in validation text, one string."""
-    lines = (ROOT / "src/quality/data/text.jsonl").read_text().splitlines()
-    return "\n\n".join(json.loads(line)["text"] for line in lines)
+def load(spud, port, *arguments):
+    """One `spud load` against a server here; its report. Failed requests end the comparison: a rate
+    over what happened to be answered would mean nothing."""
+    report = run_json([spud, "load", f"http://127.0.0.1:{port}", "--json", *arguments])
+    if report["failures"]:
+        sys.exit(f"bench: requests failed: {report['failures']} {report['messages']}")
+    return report
+
+
+def resident_bytes(child):
+    """What the process holds in memory now, mapped files included."""
+    text = pathlib.Path(f"/proc/{child.pid}/status").read_text()
+    return 1024 * int(re.search(r"VmRSS:\s*(\d+)", text)[1])
+
+
+def random_model(models):
+    """The 1.1 B model with random weights; made when it is missing."""
+    path = models / "random-1.1b-q4_0.gguf"
+    if not path.exists():
+        say("making random-1.1b-q4_0.gguf (653 MB)")
+        tool = pathlib.Path(os.environ.get("SPUD_MAKE_RANDOM_MODEL", spud_program().parent / "make_random_model"))
+        part = path.with_suffix(".part")
+        run_text([tool, part, "--tokenizer-from", fetched_model("smollm2-135m-instruct")])
+        part.rename(path)
+    return path
+
+
+def fetched_model(name):
+    return pathlib.Path(run_text([ROOT / "tools/fetch-model", name, "--quiet"]).strip())
+
+
+def model_file(name, models):
+    """A file by the name the scripts use: smollm2-TYPE, gemma3, random-1.1b, or a path."""
+    if name == "smollm2-q4_1":
+        return fetched_model("smollm2-135m-instruct")
+    if name == "gemma3":
+        return fetched_model("gemma-3-270m")
+    if name == "random-1.1b":
+        return random_model(models)
+    path = pathlib.Path(name) if "/" in name or name.endswith(".gguf") else models / f"{name}.gguf"
+    if not path.exists():
+        sys.exit(f"bench: no model {path}; name smollm2-{{f16,q8_0,q4_0,q4_1}}, gemma3, random-1.1b or a file")
+    return path
 
 
 def print_table(rows, titles):
