@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <random>
 #include <set>
 
 #include "engine/philox.hpp"
+#include "kernels/log_sum_exp.hpp"
 
 namespace spud::engine {
 namespace {
@@ -123,6 +126,65 @@ TEST(Sampler, SameSeedAndPositionGiveTheSameDraw) {
     b.accept(drawn.back());
   }
   EXPECT_GT(std::set<TokenId>(drawn.begin(), drawn.end()).size(), 2U);
+}
+
+// The `count` largest, of equals the smaller token first.
+model::LogitSummary summary_of(const std::vector<float>& logits, std::int32_t count) {
+  model::LogitSummary summary{.top_count = count, .wants_log_sum_exp = true};
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    summary.top.push_back({.token = static_cast<TokenId>(i), .logit = logits[i]});
+  }
+  std::ranges::stable_sort(summary.top, [](auto& a, auto& b) { return a.logit > b.logit; });
+  summary.top.resize(static_cast<std::size_t>(count));
+  summary.log_sum_exp =
+      kernels::log_sum_exp(kKernels, logits.data(), static_cast<std::int64_t>(logits.size()));
+  return summary;
+}
+
+TEST(Sampler, DrawsTheSameFromTheLargestLogitsAsFromAll) {
+  std::mt19937 random(1);
+  std::vector<float> logits(2000);
+  // Steps of a quarter: many equals, also where the list is cut.
+  for (float& logit : logits) logit = static_cast<float>(random() % 60) * 0.25F;
+  const SamplingOptions all_options[] = {
+      {.temperature = 0},
+      {.temperature = 2, .top_k = 1},
+      {.temperature = 1, .top_k = 5},
+      {.temperature = 0.7F, .top_k = 40, .top_p = 0.9F},
+      {.temperature = 3, .top_k = 256, .min_p = 0.05F},
+  };
+  for (SamplingOptions options : all_options) {
+    for (options.seed = 0; options.seed < 50; ++options.seed) {
+      Sampler full(options, {});
+      Sampler reduced(options, {});
+      ASSERT_TRUE(reduced.top_needed().has_value());
+      // More than it needs must not matter: log-probabilities may want them.
+      const auto summary = summary_of(logits, *reduced.top_needed() + 3);
+      for (int i = 0; i < 4; ++i) {
+        const TokenId token = full.sample(logits, kKernels);
+        ASSERT_EQ(reduced.sample(summary.top), token) << "top_k " << options.top_k;
+        full.accept(token);
+        reduced.accept(token);
+        const LogprobResult a = compute_logprobs(logits, token, 3, kKernels);
+        const LogprobResult b = compute_logprobs(summary, token, 3);
+        ASSERT_EQ(a.chosen, b.chosen);
+        for (std::size_t t = 0; t < 3; ++t) {
+          ASSERT_EQ(a.top[t].token, b.top[t].token);
+          ASSERT_EQ(a.top[t].logprob, b.top[t].logprob);
+        }
+      }
+    }
+  }
+}
+
+TEST(Sampler, WantsAllLogitsWhereAnyMayDecide) {
+  EXPECT_EQ(Sampler({.temperature = 1}, {}).top_needed(), std::nullopt);
+  EXPECT_EQ(Sampler({.temperature = 1, .top_k = 257}, {}).top_needed(), std::nullopt);
+  EXPECT_EQ(Sampler({.temperature = 0, .logit_bias = {{3, 1.0F}}}, {}).top_needed(), std::nullopt);
+  Sampler penalising({.temperature = 0, .presence_penalty = 1}, {});
+  EXPECT_EQ(penalising.top_needed(), 1);
+  penalising.accept(2);
+  EXPECT_EQ(penalising.top_needed(), std::nullopt);
 }
 
 TEST(Logprobs, TopOnesAreSortedAndExact) {
