@@ -12,6 +12,7 @@ namespace spud::loadgen {
 
 struct FindRateOptions {
   double first = 1;         // where to begin
+  double known_good = 0;    // met before: begin just above it, and do not look below; 0 = none
   double highest = 1e5;     // do not try above
   double tolerance = 0.08;  // stop when the interval is that narrow, relative
   int max_trials = 16;
@@ -23,7 +24,7 @@ struct RateTrial {
 };
 
 struct FoundRate {
-  double rate = 0;  // the highest that met it; 0 = none did
+  double rate = 0;  // the highest that met it, known_good included; 0 = none did
   std::vector<RateTrial> trials;
 };
 

@@ -107,6 +107,16 @@ TEST(FindRate, FindsTheEdgeWithinTheTolerance) {
   }
 }
 
+TEST(FindRate, LooksOnlyAboveWhatIsKnownToBeGood) {
+  const auto worse = find_rate({.known_good = 10}, [](double) -> Result<bool> { return false; });
+  EXPECT_EQ(worse->rate, 10);
+  EXPECT_EQ(worse->trials.size(), 1U);
+  const auto better =
+      find_rate({.known_good = 10}, [](double rate) -> Result<bool> { return rate <= 50; });
+  EXPECT_LE(better->rate, 50);
+  EXPECT_GT(better->rate, 50 / 1.09);
+}
+
 TEST(FindRate, EndsWhereNothingOrEverythingMeets) {
   const auto none = find_rate({.first = 8}, [](double) -> Result<bool> { return false; });
   EXPECT_EQ(none->rate, 0);

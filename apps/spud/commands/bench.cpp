@@ -17,6 +17,7 @@
 #include "formats/model_file.hpp"
 #include "kvcache/kv_type.hpp"
 #include "spud/commands/bench_limits.hpp"
+#include "spud/commands/bench_slo.hpp"
 #include "spud/isa_option.hpp"
 #include "stats/robust.hpp"
 
@@ -35,6 +36,7 @@ struct Arguments {
   std::int64_t repeats = 5;
   bool machine = false;
   bool no_limits = false;
+  SloArguments slo;
 
   std::int64_t decode_depth() const { return depth < 0 ? prompt : depth; }
 };
@@ -200,6 +202,14 @@ Result<int> run(const Arguments& arguments, const GlobalOptions& globals) {
     return fail(ErrorCode::kInvalidArgument,
                 "no model was given: name a file or folder, or ask for --machine");
   }
+  if (!arguments.slo.slo.empty()) {
+    SloArguments slo = arguments.slo;
+    slo.model = arguments.model;
+    slo.prompt = arguments.prompt;
+    slo.generate = arguments.generate;
+    slo.kv_type = arguments.kv_type;
+    return run_bench_slo(slo, globals);
+  }
   concurrency::ThreadPool pool(setup.threads);
   const auto begin = clock.now();
   SPUD_TRY(auto file, formats::ModelFile::open(arguments.model));
@@ -256,6 +266,13 @@ CommandAction define_bench(CLI::App& sub, const GlobalOptions& globals) {
   sub.add_option("--repeats", arguments->repeats, "Repeats of every measurement")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
       ->capture_default_str();
+  sub.add_option("--slo", arguments->slo.slo,
+                 "Find the highest rate of requests that meets these limits at p99, as in "
+                 "ttft=500ms,tpot=50ms (also e2e), and the settings for it");
+  sub.add_option("--trial", arguments->slo.trial, "--slo: how long one rate is tried")
+      ->capture_default_str();
+  sub.add_option("--out", arguments->slo.out,
+                 "--slo: file for the settings, for 'spud serve -f'; default: print them");
   return [arguments, &globals] { return run(*arguments, globals); };
 }
 
