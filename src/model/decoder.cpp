@@ -72,7 +72,7 @@ void Decoder::forward(std::span<const SequenceSlice> batch, kvcache::KvCache& ca
         static_cast<std::size_t>(std::ranges::count(workspace.summaries, nullptr));
     const std::size_t count = full_rows * static_cast<std::size_t>(spec_.hyper.vocabulary);
     SPUD_CHECK(logits_at + count <= logits.size());
-    plan_attention(workspace);
+    plan_attention(context);
     forward_chunk(context, num_rows, logits.subspan(logits_at, count));
     logits_at += count;
   }

@@ -17,7 +17,8 @@
 namespace spud::model {
 
 struct AttentionItem;  // workspace.hpp
-struct HeadRow;        // decoder_head.cpp
+struct ChunkSlice;
+struct HeadRow;  // decoder_head.cpp
 
 class Decoder final : public Model {
  public:
@@ -42,7 +43,8 @@ class Decoder final : public Model {
   // Plan (decoder_plan.cpp).
   std::int64_t plan_chunk(std::span<const SequenceSlice> batch, std::size_t& slice,
                           std::int64_t& offset, Workspace& workspace) const;
-  void plan_attention(Workspace& workspace) const;
+  void plan_attention(Context& context) const;
+  void add_short_slices(Workspace& ws, std::span<const std::size_t> order, int num_threads) const;
   void point_at_layer(Context& context, std::int64_t layer) const;
 
   // Parts of a step (decoder.cpp). `m` is the number of rows.
@@ -81,6 +83,8 @@ class Decoder final : public Model {
   // Attention (decoder_attention.cpp).
   void attend(Context& context, std::int64_t layer) const;
   void finish_keys(Context& context, std::int64_t layer, const AttentionItem& item) const;
+  void finish_key(Context& context, std::int64_t layer, const ChunkSlice& slice, std::int64_t row,
+                  std::int64_t kv_head) const;
   void attend_item(Context& context, std::int64_t layer, const AttentionItem& item) const;
 
   DecoderSpec spec_;

@@ -6,6 +6,19 @@
 #include "model/decoder_context.hpp"
 
 namespace spud::model {
+namespace {
+
+// The rows of a slice that an item takes.
+struct RowRange {
+  std::int64_t begin;
+  std::int64_t end;
+};
+RowRange rows_of(const AttentionItem& item, const ChunkSlice& slice) {
+  const std::int64_t begin = slice.row_begin + item.first_query;
+  return {begin, begin + (item.num_queries > 0 ? item.num_queries : slice.num_rows)};
+}
+
+}  // namespace
 
 void Decoder::attend(Context& context, std::int64_t layer) const {
   Workspace& ws = context.ws;
@@ -29,58 +42,60 @@ void Decoder::attend(Context& context, std::int64_t layer) const {
 }
 
 void Decoder::finish_keys(Context& context, std::int64_t layer, const AttentionItem& item) const {
+  for (const std::size_t index : item.slices) {
+    const ChunkSlice& slice = context.ws.slices[index];
+    const RowRange rows = rows_of(item, slice);
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+      finish_key(context, layer, slice, row, item.kv_head);
+    }
+  }
+}
+
+void Decoder::finish_key(Context& context, std::int64_t layer, const ChunkSlice& slice,
+                         std::int64_t row, std::int64_t kv_head) const {
   const HyperParameters& h = spec_.hyper;
   const LayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   const std::size_t rope_index = spec_.layers[static_cast<std::size_t>(layer)].rope;
   const RopeTable& rope = ropes_[rope_index];
   Workspace& ws = context.ws;
-  const ChunkSlice& slice = ws.slices[item.slice];
   const std::int64_t group = h.num_heads / h.num_kv_heads;
-  const std::int64_t query_at = item.kv_head * group * h.head_dim;
-  const std::int64_t key_at = item.kv_head * h.head_dim;
-  const float* cos_sin_of_rope =
-      ws.cos_sin.floats() + static_cast<std::int64_t>(rope_index) * kMaxChunkRows * h.head_dim;
-
-  for (std::int64_t i = 0; i < item.num_queries; ++i) {
-    const std::int64_t row = slice.row_begin + item.first_query + i;
-    float* query = ws.query.floats() + row * h.num_heads * h.head_dim + query_at;
-    float* key = ws.key.floats() + row * h.num_kv_heads * h.head_dim + key_at;
-    float* value = ws.value.floats() + row * h.num_kv_heads * h.head_dim + key_at;
-    if (!weights.query_bias.empty()) {
-      kernels_.add(query, weights.query_bias.data() + query_at, group * h.head_dim);
-    }
-    if (!weights.key_bias.empty()) {
-      kernels_.add(key, weights.key_bias.data() + key_at, h.head_dim);
-    }
-    if (!weights.value_bias.empty()) {
-      kernels_.add(value, weights.value_bias.data() + key_at, h.head_dim);
-    }
-    if (spec_.qk_norm) {
-      for (std::int64_t head = 0; head < group; ++head) {
-        float* one = query + head * h.head_dim;
-        kernels_.rms_norm(one, weights.query_norm.data(), h.head_dim, h.rms_epsilon, one);
-      }
-      kernels_.rms_norm(key, weights.key_norm.data(), h.head_dim, h.rms_epsilon, key);
-    }
-    const float* cos_sin = cos_sin_of_rope + row * h.head_dim;
-    kernels_.rope(query, group, h.head_dim, rope.dim(), cos_sin, rope.interleaved());
-    kernels_.rope(key, 1, h.head_dim, rope.dim(), cos_sin, rope.interleaved());
-
-    const std::int64_t position = ws.row_position[static_cast<std::size_t>(row)];
-    const auto page = static_cast<std::size_t>(position / kernels::kPageTokens);
-    context.kv.store(key, value, h.head_dim, position % kernels::kPageTokens,
-                     context.cache.block(slice.pages->pages[page], layer, item.kv_head));
+  const std::int64_t query_at = kv_head * group * h.head_dim;
+  const std::int64_t key_at = kv_head * h.head_dim;
+  float* query = ws.query.floats() + row * h.num_heads * h.head_dim + query_at;
+  float* key = ws.key.floats() + row * h.num_kv_heads * h.head_dim + key_at;
+  float* value = ws.value.floats() + row * h.num_kv_heads * h.head_dim + key_at;
+  if (!weights.query_bias.empty()) {
+    kernels_.add(query, weights.query_bias.data() + query_at, group * h.head_dim);
   }
+  if (!weights.key_bias.empty()) {
+    kernels_.add(key, weights.key_bias.data() + key_at, h.head_dim);
+  }
+  if (!weights.value_bias.empty()) {
+    kernels_.add(value, weights.value_bias.data() + key_at, h.head_dim);
+  }
+  if (spec_.qk_norm) {
+    for (std::int64_t head = 0; head < group; ++head) {
+      float* one = query + head * h.head_dim;
+      kernels_.rms_norm(one, weights.query_norm.data(), h.head_dim, h.rms_epsilon, one);
+    }
+    kernels_.rms_norm(key, weights.key_norm.data(), h.head_dim, h.rms_epsilon, key);
+  }
+  const float* cos_sin = ws.cos_sin.floats() +
+                         (static_cast<std::int64_t>(rope_index) * kMaxChunkRows + row) * h.head_dim;
+  kernels_.rope(query, group, h.head_dim, rope.dim(), cos_sin, rope.interleaved());
+  kernels_.rope(key, 1, h.head_dim, rope.dim(), cos_sin, rope.interleaved());
+
+  const std::int64_t position = ws.row_position[static_cast<std::size_t>(row)];
+  const auto page = static_cast<std::size_t>(position / kernels::kPageTokens);
+  context.kv.store(key, value, h.head_dim, position % kernels::kPageTokens,
+                   context.cache.block(slice.pages->pages[page], layer, kv_head));
 }
 
 void Decoder::attend_item(Context& context, std::int64_t layer, const AttentionItem& item) const {
   const HyperParameters& h = spec_.hyper;
   Workspace& ws = context.ws;
-  const ChunkSlice& slice = ws.slices[item.slice];
   const std::int64_t window = spec_.layers[static_cast<std::size_t>(layer)].window;
   const std::int64_t group = h.num_heads / h.num_kv_heads;
-  const std::byte* const* pages = ws.blocks.data() + slice.blocks_begin +
-                                  static_cast<std::size_t>(item.kv_head) * slice.num_pages;
   kernels::AttentionRow rows[kAttentionRows];
   std::int64_t num_rows = 0;
   const auto flush = [&] {
@@ -91,18 +106,23 @@ void Decoder::attend_item(Context& context, std::int64_t layer, const AttentionI
                           .softcap = spec_.attention_softcap});
     num_rows = 0;
   };
-  for (std::int64_t i = 0; i < item.num_queries; ++i) {
-    const std::int64_t position = slice.first_position + item.first_query + i;
-    const std::int64_t row = slice.row_begin + item.first_query + i;
-    const std::int64_t first_head = row * h.num_heads + item.kv_head * group;
-    for (std::int64_t head = first_head; head < first_head + group; ++head) {
-      rows[num_rows++] = {
-          .q = ws.query.floats() + head * h.head_dim,
-          .out = ws.attended.floats() + head * h.head_dim,
-          .pages = pages,
-          .first = window > 0 ? std::max<std::int64_t>(position - window + 1, 0) : 0,
-          .position = position};
-      if (num_rows == kAttentionRows) flush();
+  for (const std::size_t index : item.slices) {
+    const ChunkSlice& slice = ws.slices[index];
+    const std::byte* const* pages = ws.blocks.data() + slice.blocks_begin +
+                                    static_cast<std::size_t>(item.kv_head) * slice.num_pages;
+    const RowRange range = rows_of(item, slice);
+    for (std::int64_t row = range.begin; row < range.end; ++row) {
+      const std::int64_t position = ws.row_position[static_cast<std::size_t>(row)];
+      const std::int64_t first_head = row * h.num_heads + item.kv_head * group;
+      for (std::int64_t head = first_head; head < first_head + group; ++head) {
+        rows[num_rows++] = {
+            .q = ws.query.floats() + head * h.head_dim,
+            .out = ws.attended.floats() + head * h.head_dim,
+            .pages = pages,
+            .first = window > 0 ? std::max<std::int64_t>(position - window + 1, 0) : 0,
+            .position = position};
+        if (num_rows == kAttentionRows) flush();
+      }
     }
   }
   if (num_rows > 0) flush();

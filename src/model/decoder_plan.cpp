@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts a batch into chunks of rows and lays out the attention work of a chunk.
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "base/check.hpp"
 #include "model/decoder_context.hpp"
 
 namespace spud::model {
+namespace {
+
+kvcache::PageId first_page(const ChunkSlice& slice) { return slice.pages->pages.front(); }
+
+// The longer the pages that two slices have in common, the nearer they come.
+void sort_by_pages(const std::vector<ChunkSlice>& slices, std::span<std::size_t> order) {
+  const auto page = [](kvcache::PageId id) { return id.value; };
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    return std::ranges::lexicographical_compare(slices[a].pages->pages, slices[b].pages->pages, {},
+                                                page, page);
+  });
+}
+
+}  // namespace
 
 // Takes up to kMaxChunkRows rows from (slice, offset) on and moves on past them. Returns the rows.
 std::int64_t Decoder::plan_chunk(std::span<const SequenceSlice> batch, std::size_t& slice,
@@ -52,31 +68,57 @@ std::int64_t Decoder::plan_chunk(std::span<const SequenceSlice> batch, std::size
   return num_rows;
 }
 
-// A slice of few rows is one item per KV head, which also writes its keys and values: nobody else
-// reads them. A long one is cut into chunks of queries; all its keys must be there before.
-void Decoder::plan_attention(Workspace& workspace) const {
-  const std::int64_t num_kv_heads = spec_.hyper.num_kv_heads;
-  workspace.items.clear();
-  workspace.writers.clear();
-  const auto add = [&](std::vector<AttentionItem>& to, std::size_t slice, std::int64_t first,
-                       std::int64_t count) {
-    for (std::int64_t head = 0; head < num_kv_heads; ++head) {
-      to.push_back({.slice = slice, .first_query = first, .num_queries = count, .kv_head = head});
+// A slice of few rows writes its keys and values in the item that attends: nobody else reads them.
+// Such slices that have their first pages in common are taken together, so that those are read once
+// for all. A long slice is cut into chunks of queries; all its keys must be there before.
+void Decoder::plan_attention(Context& context) const {
+  Workspace& ws = context.ws;
+  ws.items.clear();
+  ws.writers.clear();
+  std::vector<std::size_t>& order = ws.slice_order;
+  order.resize(ws.slices.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto is_long = [&](std::size_t slice) { return ws.slices[slice].num_rows > kQueryChunk; };
+  const auto long_ones = std::ranges::stable_partition(order, std::not_fn(is_long));
+  const auto num_short = order.size() - long_ones.size();
+  sort_by_pages(ws.slices, std::span(order).first(num_short));
+  add_short_slices(ws, std::span<const std::size_t>(order).first(num_short),
+                   context.pool.num_threads());
+  ws.num_small_items = ws.items.size();
+  for (const std::size_t& slice : long_ones) {
+    const std::int64_t num_rows = ws.slices[slice].num_rows;
+    for (std::int64_t first = 0; first < num_rows; first += kQueryChunk) {
+      for (std::int64_t head = 0; head < spec_.hyper.num_kv_heads; ++head) {
+        const AttentionItem item{.slices = {&slice, 1},
+                                 .first_query = first,
+                                 .num_queries = std::min(kQueryChunk, num_rows - first),
+                                 .kv_head = head};
+        ws.writers.push_back(item);
+        ws.items.push_back(item);
+      }
     }
-  };
-  for (std::size_t s = 0; s < workspace.slices.size(); ++s) {
-    const ChunkSlice& slice = workspace.slices[s];
-    if (slice.num_rows <= kQueryChunk) add(workspace.items, s, 0, slice.num_rows);
   }
-  workspace.num_small_items = workspace.items.size();
-  for (std::size_t s = 0; s < workspace.slices.size(); ++s) {
-    const ChunkSlice& slice = workspace.slices[s];
-    if (slice.num_rows <= kQueryChunk) continue;
-    for (std::int64_t first = 0; first < slice.num_rows; first += kQueryChunk) {
-      const std::int64_t count = std::min(kQueryChunk, slice.num_rows - first);
-      add(workspace.writers, s, first, count);
-      add(workspace.items, s, first, count);
+}
+
+// Runs of slices with the same first page, cut so that all threads have work.
+void Decoder::add_short_slices(Workspace& ws, std::span<const std::size_t> order,
+                               int num_threads) const {
+  const std::int64_t num_kv_heads = spec_.hyper.num_kv_heads;
+  const auto parts = static_cast<std::size_t>((2 * num_threads + num_kv_heads - 1) / num_kv_heads);
+  while (!order.empty()) {
+    std::size_t run = 1;
+    while (run < order.size() &&
+           first_page(ws.slices[order[run]]) == first_page(ws.slices[order[0]])) {
+      ++run;
     }
+    const std::size_t step = (run + parts - 1) / parts;
+    for (std::size_t at = 0; at < run; at += step) {
+      for (std::int64_t head = 0; head < num_kv_heads; ++head) {
+        ws.items.push_back(
+            {.slices = order.subspan(at, std::min(step, run - at)), .kv_head = head});
+      }
+    }
+    order = order.subspan(run);
   }
 }
 

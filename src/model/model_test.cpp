@@ -190,6 +190,64 @@ TEST(Model, LongBatchIsCutIntoChunksWithoutChangingIt) {
   EXPECT_TRUE(same_bits(logits, expected));
 }
 
+// Sequences that hold the same pages for what they have in common, in steps of one and of several
+// tokens, among others: each row as if it were alone.
+TEST(Model, SequencesThatShareTheirFirstPagesKeepTheirBits) {
+  concurrency::ThreadPool pool(2);
+  for (const auto type : {kernels::KvType::kInt8, kernels::KvType::kF16}) {
+    for (const char* architecture : {"llama", "gemma3"}) {  // gemma's window slides out of them
+      const auto model = must_load({.architecture = architecture}, pool);
+      const auto vocabulary = static_cast<std::size_t>(model->hyper_parameters().vocabulary);
+      constexpr std::size_t kShared = 64;
+      constexpr std::size_t kOwn = 20;
+      constexpr std::size_t kSequences = 7;  // the last shares nothing
+      const auto prefix = random_tokens(kShared, 1);
+      auto cache = make_cache(*model, 40, type);
+      auto workspace = model->make_workspace();
+      std::vector<std::vector<TokenId>> texts;
+      std::vector<std::vector<float>> expected;
+      std::vector<kvcache::BlockTable> tables(kSequences);
+      for (std::size_t s = 0; s < kSequences; ++s) {
+        texts.push_back(s + 1 < kSequences ? prefix : random_tokens(kShared, 77));
+        const auto own = random_tokens(kOwn, 10 + s);
+        texts.back().insert(texts.back().end(), own.begin(), own.end());
+        expected.push_back(logits_one_by_one(*model, texts.back(), pool, type));
+        if (s > 0 && s + 1 < kSequences) {
+          for (const kvcache::PageId page : {tables[0].pages[0], tables[0].pages[1]}) {
+            cache->pages().hold(page);
+            tables[s].pages.push_back(page);
+          }
+        }
+        ASSERT_TRUE(cache->grow(tables[s], kShared + kOwn));
+        if (s > 0 && s + 1 < kSequences) continue;
+        const SequenceSlice slice{.tokens = std::span(texts[s]).first(kShared),
+                                  .pages = &tables[s],
+                                  .first_logit = static_cast<std::int64_t>(kShared)};
+        model->forward(std::span(&slice, 1), *cache, *workspace, pool, {});
+      }
+      for (std::size_t at = kShared; at < kShared + kOwn;) {
+        const std::size_t take = std::min<std::size_t>(at % 3 == 0 ? 3 : 1, kShared + kOwn - at);
+        std::vector<SequenceSlice> batch;
+        for (const std::size_t s : {3U, 6U, 0U, 5U, 1U, 4U, 2U}) {
+          batch.push_back({.tokens = std::span<const TokenId>(texts[s]).subspan(at, take),
+                           .first_position = static_cast<std::int64_t>(at),
+                           .pages = &tables[s]});
+        }
+        std::vector<float> logits(kSequences * take * vocabulary);
+        model->forward(batch, *cache, *workspace, pool, logits);
+        std::size_t row = 0;
+        for (const std::size_t s : {3U, 6U, 0U, 5U, 1U, 4U, 2U}) {
+          EXPECT_TRUE(same_bits(std::span(logits).subspan(row * vocabulary, take * vocabulary),
+                                std::span(expected[s]).subspan(at * vocabulary, take * vocabulary)))
+              << architecture << " sequence " << s << " at " << at;
+          row += take;
+        }
+        at += take;
+      }
+    }
+  }
+}
+
 TEST(Model, SlidingWindowForgetsWhatIsOutside) {
   concurrency::ThreadPool pool(1);
   // One layer, so that a window's reach is the window itself.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/check.hpp"
@@ -57,10 +58,11 @@ struct ChunkSlice {
   std::size_t num_pages = 0;
 };
 
+// One KV head's share of the attention of some slices: all rows of each, or a part of one.
 struct AttentionItem {
-  std::size_t slice = 0;
+  std::span<const std::size_t> slices;  // into Workspace::slices
   std::int64_t first_query = 0;
-  std::int64_t num_queries = 0;
+  std::int64_t num_queries = 0;  // of each slice; 0 = all that it has
   std::int64_t kv_head = 0;
 };
 
@@ -77,9 +79,10 @@ class Model::Workspace {
   PreparedRows prepared;
 
   std::vector<ChunkSlice> slices;
+  std::vector<std::size_t> slice_order;    // slices with common first pages stand together
   std::vector<std::int64_t> row_position;  // by row
   std::vector<TokenId> row_token;          // by row
-  std::vector<AttentionItem> items;        // whole slices of few rows, then query chunks
+  std::vector<AttentionItem> items;        // groups of whole short slices, then query chunks
   std::size_t num_small_items = 0;         // items that write their keys themselves
   std::vector<AttentionItem> writers;      // key/value work of the long slices
   std::vector<const std::byte*> blocks;    // this layer's blocks, see ChunkSlice
