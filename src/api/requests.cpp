@@ -147,6 +147,10 @@ void read_params(FieldReader& reader, const RequestLimits& limits, GenerationPar
   reader.boolean("stream", params.stream);
   read_stream_options(reader, params);
   reader.text("user", 1024, params.user);
+  reader.integer("priority", -1000, 1000, params.priority);
+  float timeout_s = 0;
+  reader.number("timeout", 0.001, 86'400, timeout_s);
+  if (timeout_s > 0) params.timeout_s = static_cast<double>(timeout_s);
   refuse_unsupported(reader);
 }
 

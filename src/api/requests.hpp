@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What clients ask for, checked: a struct that exists is valid as far as it can be without a model.
-// Fields follow OpenAI's API, plus top_k, min_p, repetition_penalty and ignore_eos as other servers
-// name them. Fields we do not know are ignored; fields we know and cannot honour are refused.
+// Fields follow OpenAI's API, plus top_k, min_p, repetition_penalty, ignore_eos, priority and
+// timeout as other servers name them. Fields we do not know are ignored; fields we know and cannot
+// honour are refused.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -46,6 +47,8 @@ struct GenerationParams {
   bool include_usage = false;
   std::int64_t top_logprobs = -1;  // -1 = none, 0 = the chosen token only
   std::string user;
+  std::optional<std::int64_t> priority;  // lower goes first, as in vLLM
+  std::optional<double> timeout_s;       // from arrival to the end of the answer, as in LiteLLM
 };
 
 struct ChatRequest {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/api_keys.hpp"
 
+#include <charconv>
 #include <sstream>
 
 #include "config/config.hpp"
@@ -27,6 +28,23 @@ std::optional<Sha256Digest> parse_digest(std::string_view hex) {
   return digest;
 }
 
+// "weight=2" or "priority=-1".
+bool read_setting(std::string_view setting, Tenant& tenant) {
+  const auto read = [](std::string_view text, auto& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size();
+  };
+  constexpr std::string_view kWeight = "weight=";
+  constexpr std::string_view kPriority = "priority=";
+  if (setting.starts_with(kWeight)) {
+    return read(setting.substr(kWeight.size()), tenant.weight) && tenant.weight >= 0.001 &&
+           tenant.weight <= 1000;
+  }
+  if (!setting.starts_with(kPriority)) return false;
+  return read(setting.substr(kPriority.size()), tenant.priority) && tenant.priority >= -1000 &&
+         tenant.priority <= 1000;
+}
+
 }  // namespace
 
 Result<ApiKeys> ApiKeys::parse(std::string_view text, std::string_view source) {
@@ -35,19 +53,21 @@ Result<ApiKeys> ApiKeys::parse(std::string_view text, std::string_view source) {
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     std::istringstream words(line);
-    std::string name;
+    Tenant tenant;
     std::string hex;
-    std::string rest;
-    words >> name >> hex >> rest;
-    if (name.empty() || name.starts_with('#')) continue;
+    words >> tenant.name >> hex;
+    if (tenant.name.empty() || tenant.name.starts_with('#')) continue;
     const auto digest = parse_digest(hex);
-    if (!digest || !rest.empty()) {
+    bool good = digest.has_value();
+    for (std::string setting; good && words >> setting;) good = read_setting(setting, tenant);
+    if (!good) {
       return fail(ErrorCode::kInvalidArgument,
-                  "{} line {}: expected 'name sha256hex' (make the second word with: printf %s KEY "
-                  "| sha256sum)",
+                  "{} line {}: expected 'name sha256hex [weight=W] [priority=P]', W from 0.001 to "
+                  "1000, P from -1000 to 1000 (make the second word with: printf %s KEY | "
+                  "sha256sum)",
                   source, number);
     }
-    keys.entries_.push_back({.name = std::move(name), .digest = *digest});
+    keys.entries_.push_back({.tenant = std::move(tenant), .digest = *digest});
   }
   // An empty file must not open the door.
   if (keys.entries_.empty()) {
@@ -61,10 +81,16 @@ Result<ApiKeys> ApiKeys::load(const std::filesystem::path& path) {
   return parse(text, path.string());
 }
 
-std::optional<std::string> ApiKeys::find_tenant(std::string_view authorization) const {
+std::vector<std::string> ApiKeys::tenant_names() const {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) names.push_back(entry.tenant.name);
+  return names;
+}
+
+const Tenant* ApiKeys::find_tenant(std::string_view authorization) const {
   constexpr std::string_view kScheme = "Bearer ";
   if (!http::equal_ignoring_case(authorization.substr(0, kScheme.size()), kScheme)) {
-    return std::nullopt;
+    return nullptr;
   }
   std::string_view key = authorization.substr(kScheme.size());
   while (key.starts_with(' ')) key.remove_prefix(1);
@@ -73,8 +99,7 @@ std::optional<std::string> ApiKeys::find_tenant(std::string_view authorization) 
   for (const Entry& entry : entries_) {  // no early exit: time must not tell the place
     if (equal_constant_time(digest, entry.digest)) found = &entry;
   }
-  if (found == nullptr) return std::nullopt;
-  return found->name;
+  return found == nullptr ? nullptr : &found->tenant;
 }
 
 }  // namespace spud::gateway

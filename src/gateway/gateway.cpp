@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "gateway/internal/state.hpp"
 #include "telemetry/log.hpp"
@@ -90,10 +91,27 @@ std::optional<api::ApiError> identify(const State& state, const http::Request& r
   if (entry.open || !state.parts.keys.required()) return std::nullopt;
   const auto authorization = request.headers.find("Authorization");
   if (!authorization) return api::invalid_api_key(/*missing=*/true);
-  std::optional<std::string> tenant = state.parts.keys.find_tenant(*authorization);
-  if (!tenant) return api::invalid_api_key(/*missing=*/false);
-  context.tenant = *std::move(tenant);
+  const Tenant* tenant = state.parts.keys.find_tenant(*authorization);
+  if (tenant == nullptr) return api::invalid_api_key(/*missing=*/false);
+  context.tenant = *tenant;
   return std::nullopt;
+}
+
+// How long the client will wait, if it says so.
+std::optional<api::ApiError> read_timeout(const http::Request& request, RequestContext& context) {
+  constexpr std::int64_t kLongestMs = 86'400'000;
+  const auto text = request.headers.find("X-Request-Timeout-Ms");
+  if (!text) return std::nullopt;
+  std::int64_t ms = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), ms);
+  if (error == std::errc() && end == text->data() + text->size() && ms >= 1 && ms <= kLongestMs) {
+    context.timeout = std::chrono::milliseconds(ms);
+    return std::nullopt;
+  }
+  return api::error_for_status(
+      400, fmt::format("The header X-Request-Timeout-Ms is '{}'; it must be a whole number of "
+                       "milliseconds from 1 to {}.",
+                       text->substr(0, 40), kLongestMs));
 }
 
 asio::awaitable<void> answer_options(State& state, http::Exchange& exchange,
@@ -139,6 +157,7 @@ asio::awaitable<void> dispatch(State& state, http::Exchange& exchange, RequestCo
     if (!method_matches(entry.method, request.method)) continue;
     context.endpoint = entry.endpoint;
     std::optional<api::ApiError> refusal = identify(state, request, entry, context);
+    if (!refusal) refusal = read_timeout(request, context);
     if (refusal) {
       co_await internal::answer_error(state, exchange, context, *std::move(refusal));
     } else {
@@ -161,7 +180,7 @@ asio::awaitable<void> handle(State& state, http::Exchange& exchange) {
   if (body_bytes >= kLargeBodyBytes) malloc_trim(0);
   SPUD_LOG(debug, "request", {"request_id", context.request_id},
            {"client_request_id", context.client_request_id}, {"endpoint", context.endpoint},
-           {"status", status}, {"seconds", seconds}, {"tenant", context.tenant},
+           {"status", status}, {"seconds", seconds}, {"tenant", context.tenant.name},
            {"remote", exchange.request().remote_address});
 }
 

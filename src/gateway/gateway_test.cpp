@@ -61,6 +61,46 @@ TEST_F(GatewayTest, HandsEveryParameterToTheEngine) {
   EXPECT_TRUE(requests[0].deadline.has_value());
 }
 
+TEST_F(GatewayTest, HandsTenantPriorityAndTheEarliestDeadlineToTheEngine) {
+  start(
+      {.keys =
+           ApiKeys::parse("alice " + sha256_hex("secret") + " weight=3 priority=4", "k").value()});
+  const std::string key = "Authorization: Bearer secret\r\n";
+  EXPECT_EQ(post(kChat, chat_body(R"("max_tokens":2)"), key).status, 200);
+  EXPECT_EQ(post(kChat, chat_body(R"("max_tokens":2,"priority":-2,"timeout":60)"), key).status,
+            200);
+  EXPECT_EQ(post(kChat, chat_body(R"("max_tokens":2,"timeout":60)"),
+                 key + "X-Request-Timeout-Ms: 20000\r\n")
+                .status,
+            200);
+  const auto requests = engine_->requests();
+  ASSERT_EQ(requests.size(), 3U);
+  EXPECT_EQ(requests[0].tenant, "alice");
+  EXPECT_EQ(requests[0].weight, 3);
+  EXPECT_EQ(requests[0].priority, 4);
+  EXPECT_EQ(requests[1].priority, -2);
+  ASSERT_TRUE(requests[0].deadline && requests[1].deadline && requests[2].deadline);
+  using std::chrono::seconds;
+  EXPECT_GT(*requests[0].deadline - *requests[1].deadline, seconds(500));
+  EXPECT_GT(*requests[1].deadline - *requests[2].deadline, seconds(30));
+  for (const char* bad : {"soon", "0", "-5", "86400001", "1.5"}) {
+    EXPECT_EQ(post(kChat, kHi, key + "X-Request-Timeout-Ms: " + bad + "\r\n").status, 400) << bad;
+  }
+  EXPECT_EQ(post(kChat, chat_body(R"("priority":1001)"), key).status, 400);
+  EXPECT_EQ(post(kChat, chat_body(R"("timeout":0)"), key).status, 400);
+}
+
+TEST_F(GatewayTest, RefusalForADeadlineSaysWhenToTryAgain) {
+  start({.engine = {.script = [](const engine::GenerationRequest&) -> Result<std::string> {
+           return fail(ErrorCode::kUnavailable, "would be late");
+         }}});
+  for (const std::string& body : {std::string(kHi), chat_body(R"("stream":true)")}) {
+    const auto answer = post(kChat, body);
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_EQ(answer.header("Retry-After"), "3");
+  }
+}
+
 TEST_F(GatewayTest, GivesEachChoiceItsIndexAndCountsThePromptOnce) {
   start();
   const json::value body = json::parse(post(kChat, chat_body(R"("n":3,"max_tokens":5)")).body);

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/engine.hpp"
 #include "telemetry/metrics.hpp"
@@ -19,19 +21,38 @@ class ServerMetrics {
 
   void count_request(std::string_view endpoint, int status);
   void observe_step(const engine::StepReport& report) const;
-  // Gauges are set when somebody asks.
-  void update(const engine::EngineStats& stats) const;
+  // Tenants with a label of their own; what others do counts as "other".
+  void name_tenants(std::vector<std::string> names);
+  // Set when somebody asks; server thread only.
+  void update(const engine::EngineStats& stats);
 
   const telemetry::MetricsRegistry& registry() const noexcept { return *registry_; }
 
  private:
+  void update_tenants(const engine::EngineStats& stats);
+
   telemetry::MetricsRegistry* registry_;
   std::map<std::pair<std::string_view, int>, telemetry::Counter> requests_;
   telemetry::Gauge running_;
   telemetry::Gauge waiting_;
   telemetry::Gauge pages_total_;
   telemetry::Gauge pages_free_;
+  telemetry::Gauge pages_cached_;
+  telemetry::Gauge bytes_cached_;
+  telemetry::Gauge step_target_seconds_;
   telemetry::Histogram step_seconds_;
+  telemetry::Counter planning_seconds_;
+  telemetry::Counter computing_seconds_;
+  telemetry::Counter delivering_seconds_;
+  telemetry::Counter prompt_rows_;
+  telemetry::Counter decode_rows_;
+  telemetry::Counter preemptions_;
+  telemetry::Counter deadline_refusals_;
+  telemetry::Counter prefix_looked_up_;
+  telemetry::Counter prefix_found_;
+  telemetry::Counter prefix_evicted_;
+  engine::EngineStats last_;  // at the latest update: counters grow by the difference
+  std::vector<std::string> tenants_;
 
  public:
   telemetry::Counter prompt_tokens;

@@ -65,6 +65,23 @@ engine::SamplingOptions make_sampling(const api::GenerationParams& params) {
   return sampling;
 }
 
+// The earliest of what the server, the header and the body allow.
+std::optional<SteadyTime> deadline_of(const State& state, const RequestContext& context,
+                                      const Job& job) {
+  std::optional<std::chrono::nanoseconds> limit = context.timeout;
+  if (job.params.timeout_s) {
+    const auto asked =
+        std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * *job.params.timeout_s));
+    limit = std::min(limit.value_or(asked), asked);
+  }
+  if (state.options.request_timeout.count() > 0) {
+    const std::chrono::nanoseconds longest = state.options.request_timeout;
+    limit = std::min(limit.value_or(longest), longest);
+  }
+  if (!limit) return std::nullopt;
+  return context.started + *limit;
+}
+
 std::expected<std::vector<engine::GenerationRequest>, api::ApiError> make_requests(
     State& state, const RequestContext& context, Job& job) {
   const std::int64_t context_length = state.parts.host.engine->context_length();
@@ -84,11 +101,12 @@ std::expected<std::vector<engine::GenerationRequest>, api::ApiError> make_reques
       request.sampling.seed = seed + static_cast<std::uint64_t>(i) * kSeedStep;
       request.top_logprobs = static_cast<std::int32_t>(job.params.top_logprobs);
       request.echo_prompt_logprobs = job.echo && job.params.top_logprobs >= 0;
-      if (state.options.request_timeout.count() > 0) {
-        request.deadline = context.started + state.options.request_timeout;
-      }
+      request.deadline = deadline_of(state, context, job);
       request.request_id = context.request_id;
-      request.tenant = context.tenant;
+      request.tenant = context.tenant.name;
+      request.weight = context.tenant.weight;
+      request.priority =
+          static_cast<std::int32_t>(job.params.priority.value_or(context.tenant.priority));
       requests.push_back(std::move(request));
     }
   }
@@ -140,8 +158,8 @@ class Run {
     return std::chrono::steady_clock::now() + state_.options.heartbeat;
   }
   bool deadline_passed() const {
-    const auto limit = state_.options.request_timeout;
-    return limit.count() > 0 && state_.parts.clock->now() >= context_.started + limit;
+    const auto deadline = deadline_of(state_, context_, job_);
+    return deadline && state_.parts.clock->now() >= *deadline;
   }
 
   State& state_;
@@ -153,6 +171,7 @@ class Run {
   std::vector<ChoiceProgress> progress_;
   std::vector<GenerationEvent> events_;
   bool saw_token_ = false;
+  std::chrono::nanoseconds retry_after_{0};
 };
 
 asio::awaitable<void> Run::run() {
@@ -252,6 +271,7 @@ std::optional<Error> Run::take_finish(std::size_t choice_idx, FinishEvent& event
                                                   static_cast<double>(progress.num_tokens - 1));
   }
   if (event.reason == FinishReason::kCancelled || event.reason == FinishReason::kError) {
+    retry_after_ = event.retry_after;
     return finish_error(event, deadline_passed());
   }
   if (!only_scores(job_)) choice.text += event.text;
@@ -276,7 +296,12 @@ api::Usage Run::usage() const {
 asio::awaitable<void> Run::fail_request(Error error) {
   set_.cancel();
   if (!exchange_.started()) {
-    co_await answer_error(state_, exchange_, context_, api::to_api_error(error));
+    api::ApiError refusal = api::to_api_error(error);
+    if (retry_after_.count() > 0) {
+      const auto wait = std::chrono::ceil<std::chrono::seconds>(retry_after_);
+      refusal.retry_after_s = static_cast<int>(std::min<std::int64_t>(wait.count(), 3600));
+    }
+    co_await answer_error(state_, exchange_, context_, std::move(refusal));
     co_return;
   }
   exchange_.close_after();

@@ -164,6 +164,7 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
       .metrics = &impl->metrics, .clock = &impl->clock, .blocking = &impl->blocking};
   if (!options.api_keys.empty()) {
     SPUD_TRY(parts.keys, gateway::ApiKeys::load(options.api_keys));
+    impl->metrics.name_tenants(parts.keys.tenant_names());
   }
   // Closed at the end of this function: all that is served from was packed or copied, and what
   // stays mapped would count as resident memory.
@@ -188,7 +189,14 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
                                              .kv_memory_bytes = options.kv_memory,
                                              .kv_type = options.kv_type,
                                              .step_rows = options.step_rows,
-                                             .threads = threads};
+                                             .threads = threads,
+                                             .prefix_cache = options.prefix_cache,
+                                             .memory_bytes = options.memory,
+                                             .scheduler = options.scheduler,
+                                             .step_target_ms = options.step_target_ms,
+                                             .ageing_s = options.ageing_s,
+                                             .batch_size = options.batch_size,
+                                             .batch_wait_ms = options.batch_wait_ms};
   engine::EngineParts engine_parts{
       .model = std::move(model), .tokenizer = std::move(tokenizer), .clock = &impl->clock};
   engine_parts.on_step = [metrics = &impl->metrics](const engine::StepReport& report) {

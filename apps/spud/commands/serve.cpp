@@ -138,7 +138,11 @@ CommandAction define_serve(CLI::App& sub, const GlobalOptions& globals) {
                                  ? field.help
                                  : fmt::format("{} [{}]", field.help, field.default_value);
     if (field.type == "boolean") {
-      sub.add_flag_callback(flag, [&value] { value = "true"; }, help);
+      // What is on by default can only be switched off: --no-x.
+      const bool on = field.default_value == "true";
+      const std::string name = on ? "--no-" + flag.substr(2) : flag;
+      sub.add_flag_callback(
+          name, [&value, on] { value = on ? "false" : "true"; }, on ? "Off: " + field.help : help);
     } else {
       sub.add_option(flag, value, help)->type_name(field.type == "string" ? "TEXT" : "NUMBER");
     }

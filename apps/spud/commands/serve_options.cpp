@@ -24,9 +24,11 @@ void ServeOptions::visit_fields(config::FieldVisitor& visitor) {
                 port);
   visitor.field({.name = "alias", .help = "Model name for clients; default: the file's name"},
                 alias);
-  visitor.field({.name = "api_keys",
-                 .help = "File of allowed keys, lines 'name sha256hex'; default: no keys"},
-                api_keys);
+  visitor.field(
+      {.name = "api_keys",
+       .help = "File of allowed keys, lines 'name sha256hex [weight=W] [priority=P]'; default: no "
+               "keys"},
+      api_keys);
   visitor.field({.name = "port_file", .help = "File to write the port to when ready"}, port_file);
   visitor.field({.name = "require_certificate",
                  .help = "Refuse a model without a certificate that fits its bytes"},
@@ -69,6 +71,43 @@ void ServeOptions::visit_fields(config::FieldVisitor& visitor) {
                  .min = EngineOptions::kMinStepRows,
                  .max = EngineOptions::kMaxStepRows},
                 step_rows);
+  visitor.field(
+      {.name = "memory",
+       .help = "Memory for weights, keys and values and workspace together, in bytes; 0 = "
+               "what the cgroup allows",
+       .min = 0},
+      memory);
+  visitor.field({.name = "prefix_cache",
+                 .help = "Keep computed prompts in free KV memory and use them again"},
+                prefix_cache);
+  visitor.field(
+      {.name = "scheduler",
+       .help = "Policy: fair (time budget, tenants by weight), fifo, or batch (fair, with "
+               "one-shot requests gathered)",
+       .choices = scheduler::policy_names()},
+      scheduler);
+  visitor.field(
+      {.name = "step_target_ms",
+       .help = "Longest step wanted, and so the longest time between tokens; 0 = 16 ms or "
+               "half as long again as decoding alone takes",
+       .min = 0,
+       .max = EngineOptions::kMaxTimeMs},
+      step_target_ms);
+  visitor.field({.name = "ageing_s",
+                 .help = "Waiting for so long counts as much as one level of priority",
+                 .min = 0.001,
+                 .max = EngineOptions::kMaxTimeMs},
+                ageing_s);
+  visitor.field({.name = "batch_size",
+                 .help = "Scheduler batch: one-shot requests are held back until so many wait",
+                 .min = 1,
+                 .max = EngineOptions::kMaxSequences},
+                batch_size);
+  visitor.field({.name = "batch_wait_ms",
+                 .help = "Scheduler batch: or until the oldest has waited so long",
+                 .min = 0,
+                 .max = EngineOptions::kMaxTimeMs},
+                batch_wait_ms);
   visitor.field({.name = "max_choices", .help = "Highest 'n' of a request", .min = 1, .max = 128},
                 max_choices);
   visitor.field({.name = "request_timeout_s",

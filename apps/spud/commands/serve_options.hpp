@@ -30,6 +30,13 @@ struct ServeOptions {
   std::int64_t kv_memory = 0;
   std::string kv_type = kernels::to_string(kernels::kDefaultKvType);
   std::int64_t step_rows = 256;
+  std::int64_t memory = 0;
+  bool prefix_cache = true;
+  std::string scheduler = "fair";
+  double step_target_ms = 0;
+  double ageing_s = 1;
+  std::int64_t batch_size = 16;
+  double batch_wait_ms = 5;
 
   std::int64_t max_choices = 16;
   std::int64_t request_timeout_s = 600;

@@ -151,6 +151,9 @@ void ScriptedEngine::finish(Generation& generation, FinishReason reason) const {
                             .prompt_tokens = std::ssize(generation.request.prompt),
                             .completion_tokens = generation.num_tokens,
                             .error = generation.error};
+  // As the real one refuses what would miss its deadline.
+  const bool refused = event.error && event.error->code() == ErrorCode::kUnavailable;
+  if (refused) event.retry_after = std::chrono::milliseconds(2500);
   generation.sink.on_finish(std::move(event));
 }
 
