@@ -10,6 +10,7 @@
 #include "spud/commands/fetch.hpp"
 #include "spud/commands/inspect.hpp"
 #include "spud/commands/load.hpp"
+#include "spud/commands/replay.hpp"
 #include "spud/commands/serve.hpp"
 #include "spud/commands/shrink.hpp"
 
@@ -24,6 +25,7 @@ constexpr auto kCommands = make_registry<Command>({
     kFetchCommand,
     kInspectCommand,
     kLoadCommand,
+    kReplayCommand,
     kServeCommand,
     kShrinkCommand,
 });

@@ -16,6 +16,7 @@
 #include "gateway/api_keys.hpp"
 #include "gateway/metrics.hpp"
 #include "gateway/model_host.hpp"
+#include "gateway/request_log.hpp"
 #include "http/exchange.hpp"
 
 namespace spud::gateway {
@@ -38,6 +39,7 @@ struct GatewayParts {
   ServerMetrics* metrics = nullptr;
   const concurrency::Clock* clock = nullptr;
   boost::asio::thread_pool* blocking = nullptr;
+  RequestLog* request_log = nullptr;  // may be null: nothing is logged
 };
 
 // Server thread only.

@@ -5,6 +5,8 @@
 // is still a proper HTTP error; afterwards an error is an event and the stream ends without [DONE].
 #include "gateway/internal/run_generation.hpp"
 
+#include <bit>
+
 #include "gateway/generation_set.hpp"
 #include "gateway/internal/answer.hpp"
 #include "http/sse.hpp"
@@ -100,6 +102,9 @@ std::expected<std::vector<engine::GenerationRequest>, api::ApiError> make_reques
                                         .ignore_eos = job.params.ignore_eos};
       request.sampling.seed = seed + static_cast<std::uint64_t>(i) * kSeedStep;
       request.top_logprobs = static_cast<std::int32_t>(job.params.top_logprobs);
+      if (state.parts.request_log != nullptr) {  // its lines hold the log-prob of every token
+        request.top_logprobs = std::max<std::int32_t>(request.top_logprobs, 0);
+      }
       request.echo_prompt_logprobs = job.echo && job.params.top_logprobs >= 0;
       request.deadline = deadline_of(state, context, job);
       request.request_id = context.request_id;
@@ -152,6 +157,7 @@ class Run {
   void take_token(std::size_t choice_idx, TokenEvent& event, api::Choice& choice);
   std::optional<Error> take_finish(std::size_t choice_idx, FinishEvent& event, api::Choice& choice);
   api::Choice new_choice(std::size_t choice_idx) const;
+  void start_log(const std::vector<engine::GenerationRequest>& requests);
   std::string stream_text(GenerationEvent& event, std::optional<Error>& error);
   api::Usage usage() const;
   SteadyTime heartbeat_time() const {
@@ -169,6 +175,7 @@ class Run {
   api::AnswerHead head_;
   GenerationSet set_;
   std::vector<ChoiceProgress> progress_;
+  std::vector<LoggedGeneration> logged_;  // by choice; empty without a request log
   std::vector<GenerationEvent> events_;
   bool saw_token_ = false;
   std::chrono::nanoseconds retry_after_{0};
@@ -184,6 +191,7 @@ asio::awaitable<void> Run::run() {
   for (std::size_t i = 0; i < progress_.size(); ++i) {
     progress_[i].prompt_idx = i / static_cast<std::size_t>(job_.params.n);
   }
+  if (state_.parts.request_log != nullptr) start_log(*requests);
   const Result<void> submitted = set_.submit(*std::move(requests));
   if (!submitted) {
     co_await answer_error(state_, exchange_, context_, api::to_api_error(submitted.error()));
@@ -203,6 +211,17 @@ asio::awaitable<void> Run::run() {
   if (!set_.all_finished()) state_.parts.metrics->cancelled.add();
   state_.parts.metrics->request_seconds.observe(
       std::chrono::duration<double>(state_.parts.clock->now() - context_.started).count());
+}
+
+void Run::start_log(const std::vector<engine::GenerationRequest>& requests) {
+  for (const engine::GenerationRequest& request : requests) {
+    logged_.push_back({.id = request.request_id,
+                       .prompt = request.prompt,
+                       .sampling = request.sampling,
+                       .max_tokens = request.max_tokens,
+                       .stop = request.stop,
+                       .ignore_eos = request.ignore_eos});
+  }
 }
 
 api::Choice Run::new_choice(std::size_t choice_idx) const {
@@ -244,6 +263,10 @@ void Run::take_token(std::size_t choice_idx, TokenEvent& event, api::Choice& cho
   }
   if (progress.num_tokens++ == 0) progress.first_token = now;
   progress.last_token = now;
+  if (!logged_.empty()) {
+    logged_[choice_idx].tokens.push_back(event.token);
+    logged_[choice_idx].logprob_bits.push_back(std::bit_cast<std::uint32_t>(event.logprob));
+  }
   if (only_scores(job_)) return;
   choice.text += event.text;
   const tokenizer::Tokenizer& tokenizer = state_.parts.host.engine->tokenizer();
@@ -274,6 +297,7 @@ std::optional<Error> Run::take_finish(std::size_t choice_idx, FinishEvent& event
     retry_after_ = event.retry_after;
     return finish_error(event, deadline_passed());
   }
+  if (!logged_.empty()) state_.parts.request_log->write(logged_[choice_idx]);
   if (!only_scores(job_)) choice.text += event.text;
   choice.finish_reason = only_scores(job_) ? "length" : finish_name(event.reason);
   return std::nullopt;

@@ -16,6 +16,7 @@
 #include "concurrency/thread_pool.hpp"
 #include "engine/model_engine.hpp"
 #include "gateway/gateway.hpp"
+#include "gateway/request_log.hpp"
 #include "http/server.hpp"
 #include "http/task_group.hpp"
 #include "quality/certificate.hpp"
@@ -120,6 +121,20 @@ gateway::GatewayOptions gateway_options(const ServeOptions& options) {
   return out;
 }
 
+// One pass over the weights, for their digest: half a second per gigabyte, and only with a log.
+Result<std::unique_ptr<gateway::RequestLog>> open_request_log(const ServeOptions& options,
+                                                              const formats::ModelFile& file,
+                                                              const model::Model& model,
+                                                              const std::string& name) {
+  return gateway::RequestLog::open(options.request_log,
+                                   static_cast<std::size_t>(options.request_log_bytes),
+                                   {.model = name,
+                                    .digest = formats::tensor_digest(file),
+                                    .kv_type = options.kv_type,
+                                    .isa = kernels::to_string(model.kernel_table().isa),
+                                    .version = kVersion});
+}
+
 }  // namespace
 
 // Members in order of construction; destruction is the reverse: server, gateway, engine (its thread
@@ -145,6 +160,7 @@ struct ModelServer::Impl {
   http::TaskGroup helpers{io.get_executor()};  // that end the drain early
 
   std::unique_ptr<engine::Engine> engine;
+  std::unique_ptr<gateway::RequestLog> request_log;
   std::unique_ptr<gateway::Gateway> gateway;
   std::unique_ptr<http::Server> server;
 };
@@ -197,6 +213,10 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
                                              .ageing_s = options.ageing_s,
                                              .batch_size = options.batch_size,
                                              .batch_wait_ms = options.batch_wait_ms};
+  if (!options.request_log.empty()) {
+    SPUD_TRY(impl->request_log, open_request_log(options, *file, *model, parts.host.card.id));
+    parts.request_log = impl->request_log.get();
+  }
   engine::EngineParts engine_parts{
       .model = std::move(model), .tokenizer = std::move(tokenizer), .clock = &impl->clock};
   engine_parts.on_step = [metrics = &impl->metrics](const engine::StepReport& report) {

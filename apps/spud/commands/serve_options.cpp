@@ -162,6 +162,14 @@ void ServeOptions::visit_fields(config::FieldVisitor& visitor) {
   visitor.field({.name = "cors_origin",
                  .help = "Origin that browsers may call from ('*' = any); default: none"},
                 cors_origin);
+  visitor.field({.name = "request_log",
+                 .help = "File for what was asked and answered, as tokens, for 'spud replay'; "
+                         "default: none"},
+                request_log);
+  visitor.field({.name = "request_log_bytes",
+                 .help = "Size at which that file becomes FILE.1 and begins anew",
+                 .min = 1 << 16},
+                request_log_bytes);
   visitor.field({.name = "log_level", .help = "Least severe line to log", .choices = kLevels},
                 log_level);
   visitor.field({.name = "log_format", .help = "Log lines as text or JSON", .choices = kFormats},

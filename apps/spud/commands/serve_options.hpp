@@ -50,6 +50,8 @@ struct ServeOptions {
   double write_timeout_s = 30;
   std::int64_t max_buffered_bytes = 1 << 20;
   std::string cors_origin;
+  std::string request_log;
+  std::int64_t request_log_bytes = 64 << 20;
 
   std::string log_level = "info";
   std::string log_format = "text";
