@@ -58,7 +58,46 @@ struct ThreadPool::State {
 
   alignas(64) std::atomic<std::int64_t> next{0};
 
+  // Of parallel_shares; `meanwhile` is null in other loops.
+  Meanwhile* meanwhile = nullptr;
+  alignas(64) std::atomic<bool> first_done{false};
+  std::unique_ptr<std::atomic<bool>[]> taken;  // by share
+
   std::vector<std::thread> workers;  // last: they use all of the above
+
+  // Begin of a share; that of the next is its end.
+  std::int64_t share_begin(int share) const {
+    const std::int64_t pieces = (count + grain - 1) / grain;
+    return std::min(count, pieces * share / num_threads * grain);
+  }
+
+  // The thread's own share, then what others have not come for.
+  void work_shares(int thread) {
+    for (int i = 0; i < num_threads; ++i) {
+      const auto share = static_cast<std::size_t>((thread + i) % num_threads);
+      if (taken[share].load(std::memory_order_relaxed) ||
+          taken[share].exchange(true, std::memory_order_relaxed)) {
+        continue;
+      }
+      const std::int64_t begin = share_begin(static_cast<int>(share));
+      const std::int64_t end = share_begin(static_cast<int>(share) + 1);
+      if (!first_done.load(std::memory_order_acquire)) {
+        (*meanwhile)(begin, end, first_done);
+        wait_for_first();
+      }
+      if (begin < end) (*body)(begin, end);
+    }
+  }
+
+  void wait_for_first() const {
+    for (int spins = 0; !first_done.load(std::memory_order_acquire); ++spins) {
+      if (spins < kSpins) {
+        cpu_relax();
+      } else {
+        std::this_thread::yield();  // the caller may need this CPU
+      }
+    }
+  }
 
   // Takes pieces until none is left. Pieces shrink with what remains, so that the threads end
   // together without a trip to the shared counter for every grain.
@@ -89,7 +128,7 @@ struct ThreadPool::State {
     return now;
   }
 
-  void run_worker() {
+  void run_worker(int thread) {
     std::uint32_t seen = 0;
     while (true) {
       seen = wait_for_change(seen);
@@ -100,7 +139,11 @@ struct ThreadPool::State {
         joined = word.compare_exchange_weak(now, now + 1, std::memory_order_acq_rel);
       }
       if (!joined) continue;
-      work();
+      if (meanwhile != nullptr) {
+        work_shares(thread);
+      } else {
+        work();
+      }
       word.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -129,9 +172,10 @@ ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>()) {
   SPUD_CHECK(num_threads >= 1);
   SPUD_CHECK(num_threads < static_cast<int>(kActive));
   state_->num_threads = num_threads;
+  state_->taken = std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(num_threads));
   state_->workers.reserve(static_cast<std::size_t>(num_threads) - 1);
   for (int i = 1; i < num_threads; ++i) {
-    state_->workers.emplace_back([state = state_.get()] { state->run_worker(); });
+    state_->workers.emplace_back([state = state_.get(), i] { state->run_worker(i); });
   }
 }
 
@@ -155,9 +199,34 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
   state.body = &body;
   state.count = count;
   state.grain = grain;
+  state.meanwhile = nullptr;
   state.next.store(0, std::memory_order_relaxed);
   state.publish(kOpen);
   state.work();
+  state.close_and_wait();
+}
+
+void ThreadPool::parallel_shares(std::int64_t count, std::int64_t grain, FunctionRef<void()> first,
+                                 Meanwhile meanwhile,
+                                 FunctionRef<void(std::int64_t begin, std::int64_t end)> body) {
+  State& state = *state_;
+  if (state.num_threads == 1) {
+    first();
+    if (count > 0) body(0, count);
+    return;
+  }
+  state.body = &body;
+  state.count = std::max<std::int64_t>(count, 0);
+  state.grain = std::max<std::int64_t>(grain, 1);
+  state.meanwhile = &meanwhile;
+  state.first_done.store(false, std::memory_order_relaxed);
+  for (int i = 0; i < state.num_threads; ++i) {
+    state.taken[static_cast<std::size_t>(i)].store(false, std::memory_order_relaxed);
+  }
+  state.publish(kOpen);
+  first();
+  state.first_done.store(true, std::memory_order_release);
+  state.work_shares(0);
   state.close_and_wait();
 }
 

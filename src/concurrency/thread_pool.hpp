@@ -3,6 +3,7 @@
 // microseconds, hundreds per step): workers spin briefly for the next loop, then sleep.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -44,6 +45,17 @@ class ThreadPool {
   // throw.
   void parallel_for(std::int64_t count, std::int64_t grain,
                     FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
+
+  // For loops that wait for memory: body(begin, end) once for each of num_threads() contiguous
+  // shares of [0, count), multiples of `grain`. A thread gets the same share of a range each time,
+  // unless it comes so late that another has taken it. `first` runs before any body, on the calling
+  // thread; a thread that waits for it calls meanwhile(begin, end, first_done) for its share: it
+  // may fetch ahead, and returns soon after first_done is true. None may throw or use the pool.
+  using Meanwhile =
+      FunctionRef<void(std::int64_t begin, std::int64_t end, const std::atomic<bool>& first_done)>;
+  void parallel_shares(std::int64_t count, std::int64_t grain, FunctionRef<void()> first,
+                       Meanwhile meanwhile,
+                       FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
 
  private:
   struct State;

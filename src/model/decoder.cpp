@@ -100,7 +100,7 @@ void Decoder::embed(Context& context, std::int64_t num_rows) const {
   const Weight& table = weights_.embedding;
   // A cosine costs about as much as 16 plain operations.
   const std::int64_t cost = h.hidden + 16 * h.head_dim * static_cast<std::int64_t>(ropes_.size());
-  for_rows(context.pool, num_rows, cost, [&](std::int64_t begin, std::int64_t end) {
+  for_rows(context, num_rows, cost, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       float* x = ws.x.floats() + row * h.hidden;
       const auto index = static_cast<std::size_t>(row);
@@ -122,8 +122,7 @@ void Decoder::attention_block(Context& context, std::int64_t layer, std::int64_t
   const std::array<Product, 3> inputs{{{.weight = &weights.query, .out = ws.query.floats()},
                                        {.weight = &weights.key, .out = ws.key.floats()},
                                        {.weight = &weights.value, .out = ws.value.floats()}}};
-  normalise(context, weights.attention_norm, inputs, m);
-  multiply(context, inputs, m);
+  multiply(context, inputs, m, [&] { normalise(context, weights.attention_norm, inputs, m); });
   attend(context, layer);
 }
 
@@ -131,9 +130,8 @@ void Decoder::attention_output(Context& context, std::int64_t layer, std::int64_
   const LayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   Workspace& ws = context.ws;
   const std::array<Product, 1> output{{{.weight = &weights.output, .out = ws.projected.floats()}}};
-  prepare(context, ws.attended.floats(), weights.output.k, output, m);
-  multiply(context, output, m);
-  add_residual(context, weights.output_bias, weights.post_attention_norm, m);
+  multiply(context, output, m,
+           [&] { prepare(context, ws.attended.floats(), weights.output.k, output, m); });
 }
 
 void Decoder::feed_forward_block(Context& context, std::int64_t layer, std::int64_t m) const {
@@ -141,11 +139,12 @@ void Decoder::feed_forward_block(Context& context, std::int64_t layer, std::int6
   Workspace& ws = context.ws;
   const std::array<Product, 2> inputs{{{.weight = &weights.gate, .out = ws.gate.floats()},
                                        {.weight = &weights.up, .out = ws.up.floats()}}};
-  normalise(context, weights.ffn_norm, inputs, m);
-  gate_up(context, inputs, m);
+  gate_up(context, inputs, m, [&] {
+    add_residual(context, weights.output_bias, weights.post_attention_norm, m);
+    normalise(context, weights.ffn_norm, inputs, m);
+  });
   const std::array<Product, 1> down{{{.weight = &weights.down, .out = ws.projected.floats()}}};
-  prepare(context, ws.gate.floats(), weights.down.k, down, m);
-  multiply(context, down, m);
+  multiply(context, down, m, [&] { prepare(context, ws.gate.floats(), weights.down.k, down, m); });
   add_residual(context, {}, weights.post_ffn_norm, m);
 }
 

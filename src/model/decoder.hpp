@@ -18,6 +18,13 @@ namespace spud::model {
 
 struct AttentionItem;  // workspace.hpp
 struct ChunkSlice;
+
+// A loop over tiles of weight rows.
+struct TileWork {
+  std::int64_t tiles;
+  std::int64_t k;  // columns of a tile's weights, all products together
+  std::int64_t m;  // rows that are multiplied
+};
 struct HeadRow;  // decoder_head.cpp
 
 class Decoder final : public Model {
@@ -70,8 +77,13 @@ class Decoder final : public Model {
                std::int64_t m) const;
   void add_residual(Context& context, const FloatVector& bias, const FloatVector& post_norm,
                     std::int64_t m) const;
-  void multiply(Context& context, std::span<const Product> products, std::int64_t m) const;
-  void gate_up(Context& context, std::span<const Product> inputs, std::int64_t m) const;
+  void multiply(Context& context, std::span<const Product> products, std::int64_t m,
+                concurrency::FunctionRef<void()> before) const;
+  void gate_up(Context& context, std::span<const Product> inputs, std::int64_t m,
+               concurrency::FunctionRef<void()> before) const;
+  void run_products(Context& context, const TileWork& work, concurrency::FunctionRef<void()> before,
+                    concurrency::ThreadPool::Meanwhile fetch,
+                    concurrency::FunctionRef<void(std::int64_t, std::int64_t)> body) const;
   void set_strides(Workspace& ws, std::int64_t width) const;
   void prepare_row(Workspace& ws, std::span<const Product> next, std::int64_t row, const float* x,
                    std::int64_t width) const;

@@ -15,20 +15,21 @@ struct Decoder::Context {
   Workspace& ws;
   concurrency::ThreadPool& pool;
   const ActivationObserver* observer;
+  bool inside_loop = false;  // of the pool, which cannot be used then
 };
 
 // Runs body(begin, end) over rows: on this thread when there is too little to share (`values` is
 // about how many floats are touched per row; a barrier costs about as much as 4000 of them).
-template <typename Body>
-void for_rows(concurrency::ThreadPool& pool, std::int64_t num_rows, std::int64_t values,
+template <typename Context, typename Body>
+void for_rows(const Context& context, std::int64_t num_rows, std::int64_t values,
               const Body& body) {
   constexpr std::int64_t kWorthABarrier = 8192;
-  if (num_rows * values < kWorthABarrier) {
+  if (context.inside_loop || num_rows * values < kWorthABarrier) {
     body(std::int64_t{0}, num_rows);
     return;
   }
   const std::int64_t grain = kWorthABarrier / (2 * values) + 1;
-  pool.parallel_for(num_rows, grain, body);
+  context.pool.parallel_for(num_rows, grain, body);
 }
 
 }  // namespace spud::model

@@ -39,7 +39,7 @@ void Decoder::head(Context& context, std::int64_t m, std::span<float> logits) co
   const std::array<Product, 1> product{{{.weight = &weights_.head, .out = logits.data()}}};
   normalise(context, weights_.output_norm, product, m);
   if (std::ranges::all_of(ws.summaries, [](const LogitSummary* s) { return s == nullptr; })) {
-    multiply(context, product, m);
+    multiply(context, product, m, [] {});
     cap_logits(logits);
     return;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows made ready for the products that read them, the products themselves, residuals.
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "model/decoder_context.hpp"
@@ -12,24 +13,57 @@ std::size_t kind_index(const Weight& weight) {
   return static_cast<std::size_t>(weight.kernels->activation);
 }
 
-// Products with so few rows wait for memory, not for arithmetic.
-constexpr std::int64_t kMemoryBoundRows = 8;
-
-// Weight rows one thread takes at a time. Where memory is the limit, one contiguous share for each
-// thread: a stream that breaks off starts again at a third of its speed, and what was fetched ahead
+// Products with so few rows wait for memory, not for arithmetic. A thread then takes one contiguous
+// share: a stream that breaks off starts again at a third of its speed, and what was fetched ahead
 // lies in the wrong cache (Q4_0 with one row and two threads: 49 GB/s in pieces of 60 kB, 64 GB/s
-// in halves). Else small pieces, so that the threads end together.
-std::int64_t tiles_per_piece(std::int64_t total_tiles, std::int64_t k, std::int64_t m,
-                             int num_threads) {
-  if (m <= kMemoryBoundRows) return (total_tiles + num_threads - 1) / num_threads;
+// in halves).
+constexpr std::int64_t kMemoryBoundRows = 8;
+// What a waiting thread fetches at most: half of a small second-level cache.
+constexpr std::int64_t kFetchBytes = 256 << 10;
+
+// Weight rows one thread takes at a time where arithmetic is the limit: small pieces, so that the
+// threads end together.
+std::int64_t tiles_per_piece(const TileWork& work, int num_threads) {
   constexpr std::int64_t kWork = 65536;
-  const std::int64_t per_tile = kernels::kColumnTile * k * (4 + m) / 4;
-  const std::int64_t balanced = total_tiles / (4 * num_threads);
+  const std::int64_t per_tile = kernels::kColumnTile * work.k * (4 + work.m) / 4;
+  const std::int64_t balanced = work.tiles / (4 * num_threads);
   return std::max<std::int64_t>(1, std::min(kWork / per_tile + 1, balanced));
 }
 
 std::int64_t tiles_of(std::int64_t n) {
   return (n + kernels::kColumnTile - 1) / kernels::kColumnTile;
+}
+
+// Calls body(product, first tile, last tile) for the parts of tiles [begin, end), which are
+// numbered through all products.
+template <typename Product, typename Body>
+void for_tiles(std::span<const Product> products, std::int64_t begin, std::int64_t end,
+               const Body& body) {
+  std::int64_t at = 0;
+  for (const Product& product : products) {
+    const std::int64_t tiles = tiles_of(product.weight->n);
+    const std::int64_t first = std::max(begin - at, std::int64_t{0});
+    const std::int64_t last = std::min(end - at, tiles);
+    if (first < last) body(product, first, last);
+    at += tiles;
+  }
+}
+
+// Asks for the packed bytes of these tiles, in order, until `stop`.
+void fetch_tiles(const Weight& weight, std::int64_t begin, std::int64_t end,
+                 const std::atomic<bool>& stop) {
+  constexpr std::int64_t kLine = 64;
+  constexpr std::int64_t kLinesBetweenLooks = 16;
+  const auto tile_bytes =
+      static_cast<std::int64_t>(weight.kernels->packed_bytes(kernels::kColumnTile, weight.k));
+  const std::byte* at = weight.packed + begin * tile_bytes;
+  const std::int64_t bytes = std::min((end - begin) * tile_bytes, kFetchBytes);
+  for (std::int64_t i = 0; i < bytes; i += kLinesBetweenLooks * kLine) {
+    if (stop.load(std::memory_order_relaxed)) return;
+    for (std::int64_t line = 0; line < kLinesBetweenLooks; ++line) {
+      __builtin_prefetch(at + i + line * kLine, 0, 2);
+    }
+  }
 }
 
 }  // namespace
@@ -40,7 +74,7 @@ void Decoder::normalise(Context& context, const FloatVector& norm, std::span<con
   const HyperParameters& h = spec_.hyper;
   Workspace& ws = context.ws;
   set_strides(ws, h.hidden);
-  for_rows(context.pool, m, 3 * h.hidden, [&](std::int64_t begin, std::int64_t end) {
+  for_rows(context, m, 3 * h.hidden, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       float* normed = ws.normed.floats() + row * h.hidden;
       kernels_.rms_norm(ws.x.floats() + row * h.hidden, norm.data(), h.hidden, h.rms_epsilon,
@@ -55,7 +89,7 @@ void Decoder::prepare(Context& context, const float* x, std::int64_t width,
                       std::span<const Product> next, std::int64_t m) const {
   Workspace& ws = context.ws;
   set_strides(ws, width);
-  for_rows(context.pool, m, 2 * width, [&](std::int64_t begin, std::int64_t end) {
+  for_rows(context, m, 2 * width, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       prepare_row(ws, next, row, x + row * width, width);
     }
@@ -103,22 +137,44 @@ void Decoder::multiply_tiles(Workspace& ws, const Product& product, std::int64_t
                           .k = weight.k});
 }
 
-// All products in one region: their tiles are numbered one after the other.
-void Decoder::multiply(Context& context, std::span<const Product> products, std::int64_t m) const {
+// All products in one region: their tiles are numbered one after the other. `before` makes the rows
+// ready that they read.
+void Decoder::multiply(Context& context, std::span<const Product> products, std::int64_t m,
+                       concurrency::FunctionRef<void()> before) const {
   std::int64_t total = 0;
   for (const Product& product : products) total += tiles_of(product.weight->n);
-  const std::int64_t grain =
-      tiles_per_piece(total, products.front().weight->k, m, context.pool.num_threads());
-  context.pool.parallel_for(total, grain, [&](std::int64_t begin, std::int64_t end) {
-    std::int64_t at = 0;
-    for (const Product& product : products) {
-      const std::int64_t tiles = tiles_of(product.weight->n);
-      const std::int64_t first = std::max(begin - at, std::int64_t{0});
-      const std::int64_t last = std::min(end - at, tiles);
-      if (first < last) multiply_tiles(context.ws, product, m, first, last);
-      at += tiles;
-    }
-  });
+  const auto body = [&](std::int64_t begin, std::int64_t end) {
+    for_tiles(products, begin, end, [&](const Product& product, std::int64_t b, std::int64_t e) {
+      multiply_tiles(context.ws, product, m, b, e);
+    });
+  };
+  const auto fetch = [&](std::int64_t begin, std::int64_t end, const std::atomic<bool>& stop) {
+    for_tiles(products, begin, end, [&](const Product& product, std::int64_t b, std::int64_t e) {
+      fetch_tiles(*product.weight, b, e, stop);
+    });
+  };
+  run_products(context, {total, products.front().weight->k, m}, before, fetch, body);
+}
+
+// One loop over `work`, after `before`. Where memory is the limit, the threads that would wait for
+// `before` already fetch the weights of their share.
+void Decoder::run_products(Context& context, const TileWork& work,
+                           concurrency::FunctionRef<void()> before,
+                           concurrency::ThreadPool::Meanwhile fetch,
+                           concurrency::FunctionRef<void(std::int64_t, std::int64_t)> body) const {
+  if (work.m > kMemoryBoundRows) {
+    before();
+    context.pool.parallel_for(work.tiles, tiles_per_piece(work, context.pool.num_threads()), body);
+    return;
+  }
+  context.pool.parallel_shares(
+      work.tiles, 1,
+      [&] {
+        context.inside_loop = true;
+        before();
+        context.inside_loop = false;
+      },
+      fetch, body);
 }
 
 // Adds the projected rows to the residual stream, through a norm where the architecture has one.
@@ -126,7 +182,7 @@ void Decoder::add_residual(Context& context, const FloatVector& bias, const Floa
                            std::int64_t m) const {
   const HyperParameters& h = spec_.hyper;
   Workspace& ws = context.ws;
-  for_rows(context.pool, m, 2 * h.hidden, [&](std::int64_t begin, std::int64_t end) {
+  for_rows(context, m, 2 * h.hidden, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       float* projected = ws.projected.floats() + row * h.hidden;
       if (!bias.empty()) kernels_.add(projected, bias.data(), h.hidden);
@@ -139,16 +195,14 @@ void Decoder::add_residual(Context& context, const FloatVector& bias, const Floa
 }
 
 // gate = activation(gate) * up, tile by tile while both are in the nearest cache.
-void Decoder::gate_up(Context& context, std::span<const Product> inputs, std::int64_t m) const {
+void Decoder::gate_up(Context& context, std::span<const Product> inputs, std::int64_t m,
+                      concurrency::FunctionRef<void()> before) const {
   const Product& gate = inputs[0];
   const Product& up = inputs[1];
   const std::int64_t ffn = gate.weight->n;
   const auto activate =
       spec_.activation == Activation::kSilu ? kernels_.silu_mul : kernels_.gelu_tanh_mul;
-  const std::int64_t total = tiles_of(ffn);
-  const std::int64_t grain =
-      tiles_per_piece(total, 2 * gate.weight->k, m, context.pool.num_threads());
-  context.pool.parallel_for(total, grain, [&](std::int64_t begin, std::int64_t end) {
+  const auto body = [&](std::int64_t begin, std::int64_t end) {
     multiply_tiles(context.ws, gate, m, begin, end);
     multiply_tiles(context.ws, up, m, begin, end);
     const std::int64_t first = begin * kernels::kColumnTile;
@@ -156,7 +210,11 @@ void Decoder::gate_up(Context& context, std::span<const Product> inputs, std::in
     for (std::int64_t row = 0; row < m; ++row) {
       activate(gate.out + row * ffn + first, up.out + row * ffn + first, count);
     }
-  });
+  };
+  const auto fetch = [&](std::int64_t begin, std::int64_t end, const std::atomic<bool>& stop) {
+    fetch_tiles(*gate.weight, begin, end, stop);
+  };
+  run_products(context, {tiles_of(ffn), 2 * gate.weight->k, m}, before, fetch, body);
 }
 
 }  // namespace spud::model
