@@ -27,6 +27,7 @@ struct Arguments {
   std::string against;
   std::string kv_type = kernels::to_string(kernels::kDefaultKvType);
   std::string against_kv_type;  // "" = as kv_type
+  std::string compare_kv_type;  // "" = no second measurement
   std::string data = "builtin";
   std::string split = "validation";
   std::int64_t window = -1;  // -1 = 512 for plain text, 0 for the rest
@@ -97,6 +98,7 @@ class Evaluation {
   Result<std::string> window_text(quality::Split split) const;
   Result<quality::SequenceSet> make_sequences(std::int64_t window) const;
   Result<void> measure_text(const quality::SequenceSet& set);
+  Result<void> measure_other_kv_type(const quality::SequenceSet& set);
   Result<void> measure_choices();
   console::Progress make_progress(std::string title, std::string unit, std::int64_t total) const {
     return console::Progress(terminal_, clock_, console::write_stderr,
@@ -207,6 +209,22 @@ Result<void> Evaluation::measure_text(const quality::SequenceSet& set) {
   return {};
 }
 
+Result<void> Evaluation::measure_other_kv_type(const quality::SequenceSet& set) {
+  SPUD_TRY(const kernels::KvType type, kvcache::parse_kv_type(arguments_.compare_kv_type));
+  SPUD_TRY(const auto scorer, engine::make_scorer(model_.model, pool_, type));
+  auto progress = make_progress("measuring with " + arguments_.compare_kv_type, report_.unit,
+                                std::ssize(set.sequences));
+  quality::ReferenceLogits logits(*reference_->scorer, 0);
+  SPUD_TRY(quality::measure(set, set.sequences.size(), logits, *scorer, pool_, report_.compared,
+                            [&](const quality::MeasureProgress& at) {
+                              progress.update(at.sequences_done);
+                              return true;
+                            }));
+  report_.compared_kv_type = arguments_.compare_kv_type;
+  progress.finish();
+  return {};
+}
+
 Result<void> Evaluation::measure_choices() {
   SPUD_TRY(const auto split, parse_split(arguments_.split));
   std::vector<const quality::Question*> questions;
@@ -241,6 +259,10 @@ Result<int> Evaluation::run() {
                 "sampled text has no windows: it is measured sequence by sequence; leave --window "
                 "out");
   }
+  if (!arguments_.compare_kv_type.empty() && arguments_.against.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "--compare-kv-type compares divergences from a reference: name one with --against");
+  }
   SPUD_TRY(open_models());
   SPUD_TRY(load_data());
   const std::int64_t window =
@@ -251,6 +273,9 @@ Result<int> Evaluation::run() {
   report_.data_digest = set.digest;
   const auto begin = clock_.now();
   SPUD_TRY(measure_text(set));
+  if (!arguments_.compare_kv_type.empty()) {
+    SPUD_TRY(measure_other_kv_type(set));
+  }
   if (arguments_.choices) {
     SPUD_TRY(measure_choices());
   }
@@ -270,6 +295,8 @@ CommandAction define_eval(CLI::App& sub, const GlobalOptions& globals) {
       ->capture_default_str();
   sub.add_option("--against-kv-type", arguments->against_kv_type,
                  "The same for the reference, e.g. f16 to see what int8 costs [as --kv-type]");
+  sub.add_option("--compare-kv-type", arguments->compare_kv_type,
+                 "Measure with this type too and print the paired change of the mean divergence");
   sub.add_option("--data", arguments->data,
                  "builtin, self (sampled from the reference), or a file: plain text, or JSONL with "
                  "\"text\" or "

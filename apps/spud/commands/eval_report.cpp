@@ -58,12 +58,27 @@ void add_figure(boost::json::object& json, std::string_view key, const stats::Bo
   json[fmt::format("{}_interval", key)] = interval(b);
 }
 
+// By how much the mean divergence is higher than with the other type of keys and values, paired per
+// sequence.
+stats::Bounds kld_change(const EvalReport& report) {
+  quality::Measurement change = report.measurement;
+  for (std::size_t i = 0; i < change.sequences.size(); ++i) {
+    change.sequences[i].kld -= report.compared.sequences[i].kld;
+  }
+  return quality::internal::kld_bounds(change, kAlpha);
+}
+
 void add_comparison(boost::json::object& json, const EvalReport& report) {
   const quality::Measurement& m = report.measurement;
   json["reference"] = report.reference;
   add_figure(json, "perplexity_reference", perplexity_bounds(m, true));
   add_figure(json, "perplexity_ratio", exp_of(quality::internal::log_ppl_ratio_bounds(m, kAlpha)));
   add_figure(json, "kld_mean", quality::internal::kld_bounds(m, kAlpha));
+  if (!report.compared_kv_type.empty()) {
+    json["compared_kv_type"] = report.compared_kv_type;
+    add_figure(json, "kld_mean_compared", quality::internal::kld_bounds(report.compared, kAlpha));
+    add_figure(json, "kld_mean_change", kld_change(report));
+  }
   json["kld_p99"] = m.kld_quantile(0.99);
   add_figure(json, "top1_agreement", quality::internal::top1_bounds(m, kAlpha));
 }
@@ -117,6 +132,11 @@ std::string to_table_text(const EvalReport& report) {
     add_row(table, "perplexity ratio", exp_of(quality::internal::log_ppl_ratio_bounds(m, kAlpha)),
             4);
     add_row(table, "mean KL divergence, nats", quality::internal::kld_bounds(m, kAlpha), 5);
+    if (!report.compared_kv_type.empty()) {
+      add_row(table, fmt::format("the same with {} keys and values", report.compared_kv_type),
+              quality::internal::kld_bounds(report.compared, kAlpha), 5);
+      add_row(table, "change, paired", kld_change(report), 5);
+    }
     table.add_row({"99 % of divergences below", figure(m.kld_quantile(0.99), 4), ""});
     add_row(table, "same most likely token", quality::internal::top1_bounds(m, kAlpha), 2, 100,
             " %");

@@ -17,6 +17,9 @@ struct EvalReport {
   std::string unit;  // "windows" or "documents"
   double seconds = 0;
   quality::Measurement measurement;
+  // The same with another type of keys and values; "" = not measured.
+  std::string compared_kv_type;
+  quality::Measurement compared;
   std::vector<quality::ChoiceResult> choices;
   std::vector<quality::ChoiceResult> reference_choices;
 };
