@@ -48,6 +48,7 @@ class GatewayTest : public ::testing::Test {
     http::ServerOptions server;
     ApiKeys keys;
     bool can_chat = true;
+    RequestLog* request_log = nullptr;
   };
 
   void start() { start(Setup{}); }
@@ -56,7 +57,8 @@ class GatewayTest : public ::testing::Test {
     GatewayParts parts{.keys = std::move(setup.keys),
                        .metrics = &metrics_,
                        .clock = &clock_,
-                       .blocking = &blocking_};
+                       .blocking = &blocking_,
+                       .request_log = setup.request_log};
     parts.host.card = {.id = "tiny", .context = engine_->context_length(), .fingerprint = "fp_1"};
     parts.host.engine = engine_.get();
     if (setup.can_chat) parts.host.chat_template = std::make_shared<PlainTemplate>();
