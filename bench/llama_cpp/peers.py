@@ -147,10 +147,10 @@ def llama_server(binaries, model, threads, slots, context_each, log, cache=False
     return port, server(command, port, "/health", log)
 
 
-def spud_server(spud, model, threads, slots, context_each, log, keys=()):
+def spud_server(spud, model, threads, slots, context_each, log, keys=(), flags=()):
     port = free_port()
     command = [spud, "serve", model, "--host", "127.0.0.1", "--port", port, "--threads", threads,
-               "--ctx", context_each, "--max-sequences", slots]
+               "--ctx", context_each, "--max-sequences", slots, *flags]
     if keys:
         path = pathlib.Path(log).with_suffix(".keys")
         path.write_text("".join(f"{key} {hashlib.sha256(key.encode()).hexdigest()}\n" for key in keys))
