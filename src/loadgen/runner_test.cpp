@@ -63,6 +63,15 @@ asio::awaitable<void> serve(http::Exchange& exchange, Script* script) {
 }
 
 class RunnerTest : public ::testing::Test {
+ public:
+  ~RunnerTest() override {
+    asio::post(io_, [this] {
+      server_->stop_accepting();
+      server_->cancel_all();
+    });
+    thread_.join();
+  }
+
  protected:
   RunnerTest() {
     auto listening = http::Server::listen(
@@ -72,13 +81,6 @@ class RunnerTest : public ::testing::Test {
     url_ = {.host = "127.0.0.1", .port = std::to_string(server_->port()), .path = ""};
     server_->start();
     thread_ = std::thread([this] { io_.run(); });
-  }
-  ~RunnerTest() override {
-    asio::post(io_, [this] {
-      server_->stop_accepting();
-      server_->cancel_all();
-    });
-    thread_.join();
   }
   RunResult run(const std::vector<TenantOptions>& tenants, RunOptions options = {}) {
     const auto plan = make_plan(tenants, options.duration, 1);

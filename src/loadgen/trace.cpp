@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
+#include <chrono>
 #include <fstream>
 #include <optional>
 #include <sstream>

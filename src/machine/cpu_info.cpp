@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine/cpu_info.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <string_view>

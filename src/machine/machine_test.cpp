@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine/machine.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
