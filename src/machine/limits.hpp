@@ -33,6 +33,8 @@ struct Limit {
   Bound bound = Bound::kMemory;
 };
 
+// The better of both in every figure: two measurements of one machine, before and after something.
+Rates best_of(const Rates& a, const Rates& b) noexcept;
 // `rates` has both figures above zero.
 Limit limit_of(const Work& work, const Rates& rates) noexcept;
 const char* to_string(Bound bound) noexcept;

@@ -3,7 +3,7 @@
 // against. Best of many short runs, because a limit is what is possible when nobody disturbs.
 //
 // Reading is timed over buffers that each thread owns: half of its L2, its share of half of L3, and
-// four times L3 for memory; wide loads, huge pages where the kernel gives them, several streams,
+// sixteen times L3 for memory; wide loads, huge pages where the kernel gives them, several streams,
 // and the best pattern wins.
 #pragma once
 

@@ -101,6 +101,14 @@ TEST(Limits, TheLargerOfBothTimesApplies) {
   EXPECT_EQ(counting.bound, Bound::kCompute);
 }
 
+TEST(Limits, OfTwoMeasurementsTheBetterFigureCounts) {
+  const Rates best = best_of({.threads = 2, .memory_bytes_per_s = 5, .barrier_s = 3},
+                             {.threads = 2, .memory_bytes_per_s = 4, .barrier_s = 1});
+  EXPECT_EQ(best.threads, 2);
+  EXPECT_EQ(best.memory_bytes_per_s, 5);
+  EXPECT_EQ(best.barrier_s, 1);
+}
+
 class CpuFiles : public testing::Test {
  public:
   void write(const std::string& path, const std::string& text) const {
