@@ -23,7 +23,7 @@ inline constexpr std::int64_t kPageTokens = 32;
 
 enum class KvType : std::uint8_t { kF16, kInt8 };
 inline constexpr std::size_t kNumKvTypes = 2;
-// Half the memory and twice the speed of F16; what it costs in quality is in docs/adr/0004.
+// Half the memory and less time than F16; what it costs in quality is in docs/adr/0005.
 inline constexpr KvType kDefaultKvType = KvType::kInt8;
 
 const char* to_string(KvType type) noexcept;
