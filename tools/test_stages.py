@@ -123,11 +123,11 @@ def ctest(run, preset, *selection):
     return counts
 
 
-def script(run, path):
+def script(run, path, *arguments):
     """A test script that prints 'N passed, N failed' at its end."""
     if not (ROOT / path).exists():
         return Counts(failed=1, notes=[f"{path} is missing"])
-    code = run("bash", path)
+    code = run("bash", path, *arguments)
     counts = counts_from_text(run.text()) or one(code)
     if code != 0 and counts.failed == 0:
         counts.failed = 1
@@ -179,6 +179,10 @@ STAGES = (
           lambda run: script(run, "tests/conformance/run.sh"), needs=("build",)),
     Stage("hostile", "hostile clients against spud serve",
           lambda run: script(run, "tests/hostile/run.sh"), needs=("build",)),
+    Stage("exactness", "the same answers under load as alone",
+          lambda run: script(run, "tests/exactness/run.sh"), needs=("build",)),
+    Stage("soak", "a short time at full load with nothing left over",
+          lambda run: script(run, "tests/soak/run.sh", "--seconds", "30"), needs=("build",)),
 )
 
 

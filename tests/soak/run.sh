@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A server at full load with clients of every bad kind, for as long as asked (--seconds, 60 unless
+# said): memory, threads and descriptors must stay where they are. SPUD_BIN and SPUD_MODEL choose
+# what is served. Last line: 'N passed, N failed'.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../.."
+# shellcheck source=../server_env.sh
+. tests/server_env.sh
+export PYTHONDONTWRITEBYTECODE=1
+exec python3 "$here/soak.py" "$@"
