@@ -119,6 +119,8 @@ struct EngineStats {
   std::int64_t prefix_tokens_looked_up = 0;  // prompt tokens that could have been found
   std::int64_t prefix_tokens_found = 0;
   std::int64_t prefix_pages_evicted = 0;
+  std::int64_t guessed_tokens = 0;  // rows computed for speculation
+  std::int64_t guessed_tokens_kept = 0;
   std::chrono::nanoseconds step_target{0};     // longest step wanted; 0 = the policy has none
   std::map<std::string, TenantStats> tenants;  // those with something running or waiting
 };

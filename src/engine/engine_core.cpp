@@ -33,11 +33,20 @@ scheduler::StepCost measure_rows(const std::vector<StepShare>& work) {
   scheduler::StepCost cost;
   for (const StepShare& item : work) {
     const std::int64_t n = item.num_tokens;
-    cost.decode_rows += item.samples ? 1 : 0;
+    const std::int64_t guesses = item.num_guesses();
+    const std::int64_t rows = n + guesses;
+    cost.decode_rows += guesses + (item.samples ? 1 : 0);
     cost.prefill_rows += item.samples ? n - 1 : n;
-    cost.context_tokens += n * item.sequence->computed + n * (n + 1) / 2;
+    cost.context_tokens += rows * item.sequence->computed + rows * (rows + 1) / 2;
   }
   return cost;
+}
+
+// Without guesses.
+std::int64_t count_tokens(const std::vector<StepShare>& work) {
+  std::int64_t count = 0;
+  for (const StepShare& item : work) count += item.num_tokens;
+  return count;
 }
 
 std::int64_t count_decoding(const std::vector<StepShare>& work) {
@@ -163,6 +172,8 @@ EngineStats EngineCore::stats() const {
                     .prefix_tokens_looked_up = counters_.looked_up.load(),
                     .prefix_tokens_found = counters_.found.load(),
                     .prefix_pages_evicted = counters_.evicted_pages.load(),
+                    .guessed_tokens = counters_.guesses.load(),
+                    .guessed_tokens_kept = counters_.guesses_kept.load(),
                     .step_target = std::chrono::nanoseconds(counters_.step_target_ns.load())};
   const std::scoped_lock lock(mutex_);
   stats.tenants = tenants_;
@@ -269,6 +280,7 @@ void EngineCore::step() {
   }
   scheduler::StepCost cost = measure_rows(work);
   const std::int64_t num_decoding = count_decoding(work);
+  const std::int64_t num_tokens = count_tokens(work);  // before scored prompts leave it
   const concurrency::SteadyTime planned = clock.now();
   runner_.run(work);
   const concurrency::SteadyTime computed = clock.now();
@@ -283,7 +295,7 @@ void EngineCore::step() {
                   .planning = planned - begin,
                   .computing = computed - planned,
                   .delivering = end - computed,
-                  .prompt_tokens = cost.decode_rows + cost.prefill_rows - num_decoding,
+                  .prompt_tokens = num_tokens - num_decoding,
                   .decode_tokens = num_decoding,
                   .context_tokens = cost.context_tokens});
 }
@@ -291,11 +303,34 @@ void EngineCore::step() {
 void EngineCore::hand_out(std::vector<StepShare>& work) {
   for (StepShare& item : work) {
     if (!item.samples) continue;
-    Sequence& sequence = *item.sequence;
-    if (sequence.scores_prompt()) sequence.hand_out_prompt();
-    if (auto ending = sequence.accept(std::move(item.sampled))) {
+    if (item.sequence->scores_prompt()) item.sequence->hand_out_prompt();
+    const std::int64_t kept = accept(item);
+    if (item.speculative.empty()) continue;
+    item.sequence->draft.report(item.num_guesses(), kept);
+    counters_.guesses += item.num_guesses();
+    counters_.guesses_kept += kept;
+  }
+}
+
+// The sampled token, and as many guesses as are what it and its followers sample: their rows are
+// then those that would have been computed next. Returns how many guesses were kept.
+std::int64_t EngineCore::accept(StepShare& share) {
+  Sequence& sequence = *share.sequence;
+  std::int64_t kept = 0;
+  for (SampledToken sampled = std::move(share.sampled);;) {
+    const TokenId token = sampled.token;
+    if (auto ending = sequence.accept(std::move(sampled))) {
       finish(sequence, std::move(*ending));
+      return kept;
     }
+    const auto next = static_cast<std::size_t>(kept + 1);
+    if (next >= share.speculative.size() || share.speculative[next] != token ||
+        sequence.cancelled()) {
+      return kept;
+    }
+    ++kept;
+    ++sequence.computed;
+    sampled = runner_.sample_row(share, next);
   }
 }
 

@@ -35,6 +35,7 @@ struct EngineCoreOptions {
   std::int64_t max_queue = 0;      // waiting beside those that find a free place
   int num_threads = 1;
   bool prefix_cache = true;
+  bool speculation = true;
 };
 
 // Thread-safe at its public functions.
@@ -78,7 +79,9 @@ class EngineCore final : public Engine {
   void count_state(Sequence& sequence, bool running);
   Sequence* find(scheduler::SequenceId id) const;
 
+  void add_guesses(StepShare& share);
   void hand_out(std::vector<StepShare>& work);
+  std::int64_t accept(StepShare& share);
   void finish(Sequence& sequence, Ending ending);
   void sweep_finished();
   void publish_stats();
@@ -117,6 +120,8 @@ class EngineCore final : public Engine {
     std::atomic<std::int64_t> looked_up{0};
     std::atomic<std::int64_t> found{0};
     std::atomic<std::int64_t> step_target_ns{0};
+    std::atomic<std::int64_t> guesses{0};
+    std::atomic<std::int64_t> guesses_kept{0};
   };
   Counters counters_;
 

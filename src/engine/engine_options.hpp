@@ -30,6 +30,7 @@ struct EngineOptions {
   std::int64_t threads = 0;      // 0 = from the CPU budget
   bool prefix_cache = true;
   std::int64_t memory_bytes = 0;  // weights, keys and values, workspace; 0 = the cgroup's limit
+  bool speculation = true;
   std::string scheduler = "fair";
   double step_target_ms = 0;  // 0 = from the cost of decoding
   double ageing_s = 1;
@@ -74,6 +75,10 @@ struct EngineOptions {
     visitor.field({.name = "prefix_cache",
                    .help = "Keep computed prompts in free KV memory and use them again"},
                   prefix_cache);
+    visitor.field({.name = "speculation",
+                   .help = "Guess tokens from what stood in the text before, where it pays; the "
+                           "output stays the same"},
+                  speculation);
     visitor.field(
         {.name = "memory_bytes",
          .help = "Memory for all of it: weights, keys and values, workspace; 0 = what the "

@@ -117,7 +117,8 @@ Result<std::unique_ptr<Engine>> make_engine(EngineParts parts, const EngineOptio
       .max_sequences = options.max_sequences,
       .max_queue = options.max_queue,
       .num_threads = options.threads > 0 ? static_cast<int>(options.threads) : budget.threads,
-      .prefix_cache = options.prefix_cache};
+      .prefix_cache = options.prefix_cache,
+      .speculation = options.speculation};
   return std::make_unique<EngineCore>(std::move(parts), core, std::move(cache), std::move(policy));
 }
 

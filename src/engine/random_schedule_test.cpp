@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thousand random schedules over a tiny model: arrivals, lengths, chunk sizes, preemptions,
-// cancellations, prefix cache on and off, one and two threads, every instruction set of this
-// machine. Whatever the schedule, a request's tokens and log-probabilities are bitwise those it has
-// alone, and every page comes back.
+// cancellations, prefix cache and speculation on and off, one and two threads, every instruction
+// set of this machine. Whatever the schedule, a request's tokens and log-probabilities are bitwise
+// those it has alone, and every page comes back.
 #include <gmock/gmock.h>
 
 #include <bit>
@@ -101,16 +101,22 @@ class RandomScheduleTest : public ::testing::TestWithParam<kernels::Isa> {
     tokenizer_ = *tokenizer::Tokenizer::create((*opened)->metadata());
   }
 
-  std::unique_ptr<EngineCore> make(std::unique_ptr<scheduler::Scheduler> policy, int threads,
-                                   bool prefix_cache, std::size_t pages) {
+  struct Switches {
+    int threads = 1;
+    bool prefix_cache = false;
+    bool speculation = false;
+  };
+  std::unique_ptr<EngineCore> make(std::unique_ptr<scheduler::Scheduler> policy, Switches switches,
+                                   std::size_t pages) {
     auto cache = *kvcache::KvCache::create(model_->kv_geometry(kernels::kDefaultKvType), pages);
     return std::make_unique<EngineCore>(
         EngineParts{.model = model_, .tokenizer = tokenizer_, .clock = &clock_},
         EngineCoreOptions{.context = 256,
                           .max_sequences = 16,
                           .max_queue = 64,
-                          .num_threads = threads,
-                          .prefix_cache = prefix_cache},
+                          .num_threads = switches.threads,
+                          .prefix_cache = switches.prefix_cache,
+                          .speculation = switches.speculation},
         std::move(cache), std::move(policy));
   }
 
@@ -151,7 +157,7 @@ TEST_P(RandomScheduleTest, AnyScheduleGivesTheBitsOfTheLoneRun) {
   const std::vector<GenerationRequest> requests = make_requests(random, kRequests);
   std::vector<Bits> expected;
   for (const GenerationRequest& request : requests) {
-    auto engine = make(*scheduler::make_scheduler("fifo", {}), 1, false, 16);
+    auto engine = make(*scheduler::make_scheduler("fifo", {}), {}, 16);
     Recorder recorder;
     ASSERT_TRUE(engine->submit(request, recorder.sink()).has_value());
     recorder.wait();
@@ -160,6 +166,8 @@ TEST_P(RandomScheduleTest, AnyScheduleGivesTheBitsOfTheLoneRun) {
   const int num_schedules = GetParam() == kernels::Isa::kScalar ? 200 : 400;
   std::int64_t preemptions = 0;
   std::int64_t found = 0;
+  std::int64_t guessed = 0;
+  std::int64_t kept = 0;
   for (int schedule = 0; schedule < num_schedules; ++schedule) {
     SCOPED_TRACE(schedule);
     const bool fair = random() % 4 == 0;
@@ -169,7 +177,10 @@ TEST_P(RandomScheduleTest, AnyScheduleGivesTheBitsOfTheLoneRun) {
                             .step_rows = static_cast<std::int64_t>(16 + random() % 100)})
              : std::make_unique<RandomScheduler>(random());
     // From barely one full context to plenty.
-    auto engine = make(std::move(policy), static_cast<int>(1 + random() % 2), random() % 3 != 0,
+    auto engine = make(std::move(policy),
+                       {.threads = static_cast<int>(1 + random() % 2),
+                        .prefix_cache = random() % 3 != 0,
+                        .speculation = random() % 3 != 0},
                        8 + random() % 24);
     std::vector<std::size_t> chosen;
     for (std::size_t count = 2 + random() % 6; count > 0; --count) {
@@ -201,10 +212,14 @@ TEST_P(RandomScheduleTest, AnyScheduleGivesTheBitsOfTheLoneRun) {
     ASSERT_TRUE(stats.tenants.empty());
     preemptions += stats.preemptions;
     found += stats.prefix_tokens_found;
+    guessed += stats.guessed_tokens;
+    kept += stats.guessed_tokens_kept;
   }
   // Or it tested nothing.
   EXPECT_GT(preemptions, num_schedules);
   EXPECT_GT(found, 10 * num_schedules);
+  EXPECT_GT(kept, num_schedules / 2);
+  EXPECT_GT(guessed, kept + num_schedules / 2) << "wrong guesses are part of it";
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, RandomScheduleTest,

@@ -12,6 +12,7 @@
 
 #include "concurrency/clock.hpp"
 #include "engine/engine.hpp"
+#include "engine/ngram_draft.hpp"
 #include "engine/sampler.hpp"
 #include "engine/stop_matcher.hpp"
 #include "kvcache/kv_cache.hpp"
@@ -83,6 +84,7 @@ class Sequence {
   std::int64_t cached_prompt_tokens = 0;  // of those, what was found there
   std::int64_t cached_estimate = 0;       // while waiting: what attach() would find
   std::uint32_t tenant = 0;               // the scheduler's number for request().tenant
+  NgramDraft draft;
   bool running = false;
   bool preempted = false;  // at least once
   bool finished = false;

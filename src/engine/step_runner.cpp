@@ -38,13 +38,30 @@ void StepRunner::run(std::vector<StepShare>& work) {
   sample(work);
 }
 
-void StepRunner::build_batch(const std::vector<StepShare>& work) {
+SampledToken StepRunner::sample_row(const StepShare& share, std::size_t row) const {
+  const auto vocabulary = static_cast<std::size_t>(model_->hyper_parameters().vocabulary);
+  const std::span<const float> logits(logits_);
+  return share.sequence->sample(logits.subspan((share.logits_row + row) * vocabulary, vocabulary),
+                                model_->kernel_table());
+}
+
+void StepRunner::build_batch(std::vector<StepShare>& work) {
   batch_.clear();
   num_logit_rows_ = 0;
   outputs_.clear();
   outputs_.reserve(work.size());  // slices point into it
-  for (const StepShare& item : work) {
+  for (StepShare& item : work) {
     const std::int64_t count = item.num_tokens;
+    if (!item.speculative.empty()) {
+      item.logits_row = num_logit_rows_;
+      outputs_.push_back({.logits_row = num_logit_rows_, .summary = std::nullopt});
+      num_logit_rows_ += item.speculative.size();
+      batch_.push_back({.tokens = item.speculative,
+                        .first_position = item.sequence->next_position(),
+                        .pages = &item.sequence->pages,
+                        .first_logit = 0});
+      continue;
+    }
     Output* output = nullptr;
     if (item.samples) {
       output = &outputs_.emplace_back();

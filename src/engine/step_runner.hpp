@@ -20,6 +20,13 @@ struct StepShare {
   std::int64_t num_tokens = 0;
   bool samples = false;
   SampledToken sampled;
+  // While speculating: its last token and guesses of what follows, a row each, all of which may be
+  // sampled. num_tokens is 1, for the token that is certain.
+  std::vector<TokenId> speculative;
+  std::size_t logits_row = 0;  // of the first of them
+  std::int64_t num_guesses() const noexcept {
+    return speculative.empty() ? 0 : std::ssize(speculative) - 1;
+  }
 };
 
 // Engine thread only.
@@ -29,6 +36,8 @@ class StepRunner {
 
   // Advances `computed` of the sequences; tokens are sampled, not yet accepted.
   void run(std::vector<StepShare>& work);
+  // From the logits of a later speculative row of the latest run, once all before it are accepted.
+  SampledToken sample_row(const StepShare& share, std::size_t row) const;
 
   // Computes as many rows of nothing in particular, for the time it takes: `streams` sequences of
   // one token that sample, and `rows` of one prompt. False when there are no pages for it.
@@ -36,7 +45,7 @@ class StepRunner {
 
  private:
   void score_prompt_rows(Sequence& sequence, std::int64_t count);
-  void build_batch(const std::vector<StepShare>& work);
+  void build_batch(std::vector<StepShare>& work);
   void sample(std::vector<StepShare>& work);
 
   std::shared_ptr<const model::Model> model_;

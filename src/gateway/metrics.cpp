@@ -53,6 +53,10 @@ ServerMetrics::ServerMetrics(telemetry::MetricsRegistry& registry)
                                      "Prompt tokens found in the prefix cache.")),
       prefix_evicted_(registry.counter("spud_engine_prefix_cache_evicted_pages_total",
                                        "Pages the prefix cache gave up for others.")),
+      guessed_(registry.counter("spud_engine_speculated_tokens_total",
+                                "Tokens guessed from the text and computed ahead.")),
+      guessed_kept_(registry.counter("spud_engine_speculated_tokens_kept_total",
+                                     "Of those, what was sampled anyway.")),
       prompt_tokens(registry.counter("spud_gateway_prompt_tokens_total",
                                      "Prompt tokens of finished generations.")),
       generated_tokens(registry.counter("spud_gateway_generated_tokens_total",
@@ -120,6 +124,8 @@ void ServerMetrics::update(const engine::EngineStats& stats) {
   grow(prefix_looked_up_, stats.prefix_tokens_looked_up, last_.prefix_tokens_looked_up);
   grow(prefix_found_, stats.prefix_tokens_found, last_.prefix_tokens_found);
   grow(prefix_evicted_, stats.prefix_pages_evicted, last_.prefix_pages_evicted);
+  grow(guessed_, stats.guessed_tokens, last_.guessed_tokens);
+  grow(guessed_kept_, stats.guessed_tokens_kept, last_.guessed_tokens_kept);
   last_ = stats;
   if (!tenants_.empty()) update_tenants(stats);
 }

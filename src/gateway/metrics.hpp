@@ -51,6 +51,8 @@ class ServerMetrics {
   telemetry::Counter prefix_looked_up_;
   telemetry::Counter prefix_found_;
   telemetry::Counter prefix_evicted_;
+  telemetry::Counter guessed_;
+  telemetry::Counter guessed_kept_;
   engine::EngineStats last_;  // at the latest update: counters grow by the difference
   std::vector<std::string> tenants_;
 

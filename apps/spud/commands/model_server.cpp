@@ -208,6 +208,7 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
                                              .threads = threads,
                                              .prefix_cache = options.prefix_cache,
                                              .memory_bytes = options.memory,
+                                             .speculation = options.speculation,
                                              .scheduler = options.scheduler,
                                              .step_target_ms = options.step_target_ms,
                                              .ageing_s = options.ageing_s,

@@ -81,6 +81,11 @@ void ServeOptions::visit_fields(config::FieldVisitor& visitor) {
                  .help = "Keep computed prompts in free KV memory and use them again"},
                 prefix_cache);
   visitor.field(
+      {.name = "speculation",
+       .help = "Guess tokens from what stood in the text before, where it pays; the output "
+               "stays the same"},
+      speculation);
+  visitor.field(
       {.name = "scheduler",
        .help = "Policy: fair (time budget, tenants by weight), fifo, or batch (fair, with "
                "one-shot requests gathered)",

@@ -32,6 +32,7 @@ struct ServeOptions {
   std::int64_t step_rows = 256;
   std::int64_t memory = 0;
   bool prefix_cache = true;
+  bool speculation = true;
   std::string scheduler = "fair";
   double step_target_ms = 0;
   double ageing_s = 1;
