@@ -16,6 +16,7 @@
 //   constexpr int kRows;       // rows in registers: kRows x kPageTokens sums fill them
 // The types follow in attention_f16.inl.hpp and attention_int8.inl.hpp:
 //   struct Pages {
+//     static constexpr KvType kType;
 //     static void start_row(const AttentionArgs&, Block&, int row, const float* q);
 //     static void finish_row(const AttentionArgs&, float* out);
 //     // p[row][t] = scale * q . k[t] for rows [row, row + R) and all 32 slots
@@ -121,6 +122,16 @@ inline bool sees(const AttentionRow& row, std::int64_t page) {
   return row.first < (page + 1) * kPageTokens && row.position >= page * kPageTokens;
 }
 
+// The pages of a sequence lie apart, and a block is over before the hardware has seen where it
+// leads: the next one is asked for while this one is in work.
+template <typename Pages>
+void fetch_next(const AttentionRow& row, std::int64_t page, std::int64_t head_dim) {
+  if (row.position < (page + 1) * kPageTokens) return;
+  const std::byte* next = row.pages[page + 1];
+  const auto bytes = static_cast<std::int64_t>(kv_block_bytes(Pages::kType, head_dim));
+  for (std::int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(next + i, 0, 2);
+}
+
 // All rows that see this page, in runs that read the same memory.
 template <typename Pages>
 void attend_page(const AttentionArgs& args, std::int64_t page, Block& block) {
@@ -135,6 +146,7 @@ void attend_page(const AttentionArgs& args, std::int64_t page, Block& block) {
            block.rows[end].pages[page] == memory) {
       ++end;
     }
+    fetch_next<Pages>(block.rows[row], page, block.head_dim);
     for (; row + kRows <= end; row += kRows) {
       attend_rows<Pages, kRows>(args, memory, page, block, row);
     }

@@ -3,6 +3,8 @@
 // a tile. Include after attention.inl.hpp.
 
 struct HalfPages {
+  static constexpr KvType kType = KvType::kF16;
+
   static void start_row(const AttentionArgs& args, Block& block, int row, const float* q) {
     float* to = query_of(block, row);
     const Vec::T scale = Vec::set1(args.scale);

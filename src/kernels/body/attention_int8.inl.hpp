@@ -43,6 +43,8 @@ void rotate(const float* x, std::int64_t head_dim, float* out) {
 }
 
 struct BytePages {
+  static constexpr KvType kType = KvType::kInt8;
+
   static void start_row(const AttentionArgs& args, Block& block, int row, const float* query) {
     constexpr float kQueryMax = 127.0F * 128.0F;
     alignas(64) float q[kMaxHeadDim];
