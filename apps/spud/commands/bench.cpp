@@ -198,8 +198,9 @@ Result<int> run(const Arguments& arguments, const GlobalOptions& globals) {
   SPUD_TRY(const kernels::Isa isa, isa_of(globals));
   SPUD_TRY(const kernels::KvType kv_type, kvcache::parse_kv_type(arguments.kv_type));
   const concurrency::RealClock clock;
-  Setup setup{.threads =
-                  globals.threads > 0 ? globals.threads : concurrency::read_cpu_budget().threads};
+  Setup setup{
+      .threads =
+          concurrency::choose_threads(globals.threads, concurrency::read_cpu_budget()).threads};
   if (arguments.machine) return run_machine(setup.threads, clock, globals);
   if (arguments.model.empty()) {
     return fail(ErrorCode::kInvalidArgument,

@@ -212,7 +212,7 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const Arguments& arguments, 
   }
   SPUD_TRY(auto tokenizer, tokenizer::Tokenizer::create(file->metadata()));
   const int threads =
-      globals.threads > 0 ? globals.threads : concurrency::read_cpu_budget().threads;
+      concurrency::choose_threads(globals.threads, concurrency::read_cpu_budget()).threads;
   std::shared_ptr<const model::Model> model;
   {
     concurrency::ThreadPool loaders(threads);
