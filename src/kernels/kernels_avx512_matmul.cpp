@@ -25,7 +25,8 @@ namespace spud::kernels {
 namespace {
 
 constexpr int kDirectRows = 8;
-constexpr int kTileRows = 12;     // of many: the fastest
+constexpr int kTileRows = 12;  // of many: the fastest
+constexpr int kLockstepRows = 4;
 constexpr int kMaxTileRows = 16;  // the last tile: what remains goes in one, e.g. 16 streams
 constexpr std::int64_t kChunkBlocks = 48;  // 24 kB of bytes: 1536 columns in one go
 
@@ -137,28 +138,52 @@ inline Scales load_scales(const std::uint8_t* scales, std::int64_t block, std::i
   }
 }
 
-// Adds one block's product with one row's block; kOffset is the weights' (0 with minima).
-template <bool kSub16, bool kMins, int kOffset>
-inline __m512 add_block(const __m512i (&w)[8], const Scales* scales, const Int8Block& x,
-                        __m512 acc) {
+// Adds one block's products with the blocks of R rows, which go in lockstep: a row's dot products
+// are a chain that waits for itself. kOffset is the weights' (0 with minima).
+template <bool kSub16, bool kMins, int kOffset, int R>
+inline void add_group(const __m512i (&w)[8], const Scales* scales, const Int8Block* x,
+                      std::int64_t stride, __m512* acc) {
   constexpr int kSubs = kSub16 ? 2 : 1;
-  const std::int32_t* offset_sums = kSub16 ? x.offset_sum16 : &x.offset_sum;
-  const float* scaled_sums = kSub16 ? x.scaled_sum16 : &x.scaled_sum;
   for (int s = 0; s < kSubs; ++s) {
-    __m512i sum = _mm512_setzero_si512();
-    if constexpr (kOffset > 0) {
-      sum = _mm512_srai_epi32(_mm512_set1_epi32(offset_sums[s]), 7 - log2_of(kOffset));
+    __m512i sum[R];
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      const Int8Block& row = x[r * stride];
+      sum[r] = _mm512_setzero_si512();
+      if constexpr (kOffset > 0) {
+        const std::int32_t offset_sum = kSub16 ? row.offset_sum16[s] : row.offset_sum;
+        sum[r] = _mm512_srai_epi32(_mm512_set1_epi32(offset_sum), 7 - log2_of(kOffset));
+      }
     }
+#pragma GCC unroll 8
     for (int g = s * 8 / kSubs; g < (s + 1) * 8 / kSubs; ++g) {
-      sum = _mm512_dpbusd_epi32(sum, w[g], broadcast4(x.q + 4 * g));
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) {
+        sum[r] = _mm512_dpbusd_epi32(sum[r], w[g], broadcast4(x[r * stride].q + 4 * g));
+      }
     }
-    const __m512 scale = _mm512_mul_ps(scales[s].scale, _mm512_set1_ps(x.scale));
-    acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, acc);
-    if constexpr (kMins) {
-      acc = _mm512_fmadd_ps(scales[s].min, _mm512_set1_ps(scaled_sums[s]), acc);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      const Int8Block& row = x[r * stride];
+      const __m512 scale = _mm512_mul_ps(scales[s].scale, _mm512_set1_ps(row.scale));
+      acc[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r]), scale, acc[r]);
+      if constexpr (kMins) {
+        const float scaled_sum = kSub16 ? row.scaled_sum16[s] : row.scaled_sum;
+        acc[r] = _mm512_fmadd_ps(scales[s].min, _mm512_set1_ps(scaled_sum), acc[r]);
+      }
     }
   }
-  return acc;
+}
+
+// Rows [kFirst, M), a few at a time.
+template <bool kSub16, bool kMins, int kOffset, int M, int kFirst = 0>
+inline void add_block(const __m512i (&w)[8], const Scales* scales, const Int8Block* x,
+                      std::int64_t stride, __m512 (&acc)[M]) {
+  constexpr int kRows = M - kFirst < kLockstepRows ? M - kFirst : kLockstepRows;
+  add_group<kSub16, kMins, kOffset, kRows>(w, scales, x + kFirst * stride, stride, acc + kFirst);
+  if constexpr (kFirst + kRows < M) {
+    add_block<kSub16, kMins, kOffset, M, kFirst + kRows>(w, scales, x, stride, acc);
+  }
 }
 
 inline __mmask16 lanes_of(const MatmulArgs& args, std::int64_t n) {
@@ -185,9 +210,7 @@ void direct_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int64_
     load_block<F>(q, w);
     Scales scales[F.subs()];
     for (int s = 0; s < F.subs(); ++s) scales[s] = load_scales<F>(scale_area, block, s);
-    for (int r = 0; r < M; ++r) {
-      acc[r] = add_block < F.sub == 16, F.mins, F.offset > (w, scales, x[r * stride], acc[r]);
-    }
+    add_block<F.sub == 16, F.mins, F.offset>(w, scales, x, stride, acc);
   }
   const __mmask16 lanes = lanes_of(args, n);
   for (int r = 0; r < M; ++r) {
@@ -238,11 +261,7 @@ void tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, st
     }
     __m512i w[8];
     for (int g = 0; g < 8; ++g) w[g] = load(chunk.w + 512 * b + 64 * g);
-#pragma GCC unroll 16
-    for (int r = 0; r < M; ++r) {
-      acc[r] = add_block<kSub16, kMins, kMins ? 0 : 128>(w, chunk.scales + b * kSubs, x[r * stride],
-                                                         acc[r]);
-    }
+    add_block<kSub16, kMins, kMins ? 0 : 128>(w, chunk.scales + b * kSubs, x, stride, acc);
   }
   for (int r = 0; r < M; ++r) {
     _mm512_mask_storeu_ps(out + r * args.out_stride, lanes, acc[r]);
@@ -303,62 +322,7 @@ void chunked_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int64
   }
 }
 
-// ---- Plain numbers: float activations, one fused multiply-add per column in order of columns.
-
-template <Plain P>
-inline __m512 load_plain(const std::uint8_t* at) {
-  if constexpr (P == Plain::kF32) return _mm512_loadu_ps(at);
-  if constexpr (P == Plain::kF16) return load_f16(at);
-  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
-}
-
-// M rows x kPanels panels. Sums of one output are a chain; the tile has enough of them in flight.
-template <Plain P, int M, int kPanels>
-void plain_tile(const MatmulArgs& args, std::int64_t first_row, std::int64_t n) {
-  constexpr std::int64_t kStep = kPanelRows * plain_bytes(P);
-  const std::int64_t panel_bytes = args.k * kStep;
-  const auto* panel = static_cast<const std::uint8_t*>(args.packed) + n / kPanelRows * panel_bytes;
-  const std::int64_t x_stride = f32_row_bytes(args.k) / 4;
-  const float* x = static_cast<const float*>(args.activations) + first_row * x_stride;
-  __m512 acc[M][kPanels];
-  for (int r = 0; r < M; ++r) {
-    for (int p = 0; p < kPanels; ++p) acc[r][p] = _mm512_setzero_ps();
-  }
-  for (std::int64_t i = 0; i < args.k; ++i) {
-    __m512 w[kPanels];
-    for (int p = 0; p < kPanels; ++p) {
-      w[p] = load_plain<P>(panel + p * panel_bytes + i * kStep);
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < M; ++r) {
-      const __m512 a = _mm512_set1_ps(x[r * x_stride + i]);
-      for (int p = 0; p < kPanels; ++p) acc[r][p] = _mm512_fmadd_ps(a, w[p], acc[r][p]);
-    }
-  }
-  for (int r = 0; r < M; ++r) {
-    float* out = args.out + (first_row + r) * args.out_stride + n;
-    for (int p = 0; p < kPanels; ++p) {
-      _mm512_mask_storeu_ps(out + p * kPanelRows, lanes_of(args, n + p * kPanelRows), acc[r][p]);
-    }
-  }
-}
-
-template <Plain P, int M, int kPanels>
-void plain_last_rows(const MatmulArgs& args, std::int64_t row, std::int64_t n) {
-  if constexpr (M > 0) {
-    if (args.m - row == M) return plain_tile<P, M, kPanels>(args, row, n);
-    plain_last_rows<P, M - 1, kPanels>(args, row, n);
-  }
-}
-
-template <Plain P, int kPanels>
-void plain_rows(const MatmulArgs& args, std::int64_t n) {
-  constexpr int kRows = 24 / (kPanels + kPanels % 2);
-  std::int64_t row = 0;
-  for (; row + kRows <= args.m; row += kRows) plain_tile<P, kRows, kPanels>(args, row, n);
-  plain_last_rows<P, kRows - 1, kPanels>(args, row, n);
-}
+#include "kernels/body/plain_avx512.inl.hpp"
 
 struct Avx512 {
   template <Form F>
