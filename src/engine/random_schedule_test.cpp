@@ -14,7 +14,6 @@
 namespace spud::engine {
 namespace {
 
-using scheduler::PrefillChunk;
 using scheduler::RunningView;
 using scheduler::StepPlan;
 using scheduler::WaitingView;
