@@ -16,6 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 
 class RequestLogRouteTest : public testing::GatewayTest {
+ public:
+  ~RequestLogRouteTest() override { fs::remove(path_); }
+
  protected:
   RequestLogRouteTest() {
     path_ = fs::temp_directory_path() / fmt::format("spud_log_route_{}.jsonl", ::getpid());
@@ -27,8 +30,6 @@ class RequestLogRouteTest : public testing::GatewayTest {
     };
     start(std::move(setup));
   }
-  ~RequestLogRouteTest() override { fs::remove(path_); }
-
   std::vector<LoggedGeneration> logged() const {
     std::ifstream in(path_);
     std::string line;
