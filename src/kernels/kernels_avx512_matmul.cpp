@@ -155,8 +155,8 @@ inline void add_group(const __m512i (&w)[8], const Scales* scales, const Int8Blo
         sum[r] = _mm512_srai_epi32(_mm512_set1_epi32(offset_sum), 7 - log2_of(kOffset));
       }
     }
-#pragma GCC unroll 8
-    for (int g = s * 8 / kSubs; g < (s + 1) * 8 / kSubs; ++g) {
+    for (int i = 0; i < 8 / kSubs; ++i) {
+      const int g = s * 8 / kSubs + i;
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) {
         sum[r] = _mm512_dpbusd_epi32(sum[r], w[g], broadcast4(x[r * stride].q + 4 * g));
