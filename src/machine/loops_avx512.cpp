@@ -11,6 +11,16 @@ constexpr std::size_t kLine = 64;
 // Independent chains: latency 4 or 5, two instructions a cycle.
 constexpr int kChains = 12;
 
+// Unsigned: the compiler's own reductions add signed lanes, which may overflow.
+template <typename Lane>
+Lane add_lanes(__m512i value) noexcept {
+  alignas(64) Lane lanes[64 / sizeof(Lane)];
+  _mm512_store_si512(lanes, value);
+  Lane sum = 0;
+  for (const Lane lane : lanes) sum += lane;
+  return sum;
+}
+
 inline __m512i load(const std::byte* at) noexcept { return _mm512_load_si512(at); }
 
 // Two cache lines of each stream in turn.
@@ -30,7 +40,7 @@ std::uint64_t read_streams(const std::byte* data, std::size_t bytes, std::size_t
       sum1 = _mm512_add_epi64(sum1, load(line + kLine));
     }
   }
-  return static_cast<std::uint64_t>(_mm512_reduce_add_epi64(_mm512_add_epi64(sum0, sum1)));
+  return add_lanes<std::uint64_t>(_mm512_add_epi64(sum0, sum1));
 }
 
 std::uint64_t read(const std::byte* data, std::size_t bytes, const ReadPattern& pattern) noexcept {
@@ -56,7 +66,7 @@ std::int32_t int_dot(std::int64_t iterations) noexcept {
   }
   __m512i total = sum[0];
   for (int i = 1; i < kChains; ++i) total = _mm512_add_epi32(total, sum[i]);
-  return _mm512_reduce_add_epi32(total);
+  return static_cast<std::int32_t>(add_lanes<std::uint32_t>(total));
 }
 
 float fma(std::int64_t iterations) noexcept {
