@@ -65,6 +65,9 @@ template <typename T, typename Read>
 Result<T> parse_line(std::string_view line, std::string_view what, Read read) {
   try {
     return read(json::parse(line));
+  } catch (const boost::system::system_error& error) {  // its what() names a source file
+    return fail(ErrorCode::kInvalidArgument, "not {} of a request log: {}", what,
+                error.code().message());
   } catch (const std::exception& error) {
     return fail(ErrorCode::kInvalidArgument, "not {} of a request log: {}", what, error.what());
   }

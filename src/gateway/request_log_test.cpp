@@ -64,6 +64,9 @@ TEST(LoggedGeneration, OtherLinesAreRefused) {
   EXPECT_FALSE(parse_logged_generation("{}").has_value());
   EXPECT_FALSE(parse_logged_generation("nonsense").has_value());
   EXPECT_FALSE(parse_request_log_head(R"({"spud_request_log":2})").has_value());
+  const auto garbage = parse_request_log_head("GGUF");
+  ASSERT_FALSE(garbage.has_value());
+  EXPECT_EQ(garbage.error().message(), "not the head of a request log: syntax error");
   LoggedGeneration uneven = sample();
   uneven.tokens.push_back(1);
   EXPECT_FALSE(parse_logged_generation(to_json_line(uneven)).has_value());

@@ -42,15 +42,28 @@ struct Log {
   bool cut_off = false;  // the last line is not whole: the server was killed
 };
 
+// Up to the end of the line, or kMaxLineBytes + 1 of it: the file may be anything. False at the end
+// of the file.
+bool read_line(std::istream& in, std::string& line) {
+  line.clear();
+  for (char c = 0; line.size() <= kMaxLineBytes && in.get(c);) {
+    if (c == '\n') return true;
+    line += c;
+  }
+  return !line.empty();
+}
+
 Result<Log> read_log(const Arguments& arguments) {
   std::ifstream in(arguments.log, std::ios::binary);
   std::string line;
-  if (!in || !std::getline(in, line)) {
+  if (!in || !read_line(in, line)) {
     return fail(ErrorCode::kNotFound, "the request log '{}' cannot be read", arguments.log);
   }
   Log log;
-  SPUD_TRY(log.head, gateway::parse_request_log_head(line));
-  for (std::size_t number = 2; std::getline(in, line); ++number) {
+  auto head = gateway::parse_request_log_head(line);
+  if (!head) return std::unexpected(std::move(head).error().within(arguments.log));
+  log.head = *std::move(head);
+  for (std::size_t number = 2; read_line(in, line); ++number) {
     if (line.size() > kMaxLineBytes) {
       return fail(ErrorCode::kInvalidArgument, "line {} is longer than {} bytes", number,
                   kMaxLineBytes);
