@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -161,6 +162,8 @@ const Shape kShapes[] = {
     {.context = 200, .queries = 70, .group = 1, .head_dim = 80, .window = 40},
     {.context = 90, .queries = 90, .group = 2, .head_dim = 64, .window = 7, .softcap = 5},
     {.context = 64, .queries = 1, .group = 8, .head_dim = 128, .softcap = 30},
+    {.context = 300, .queries = 1, .group = 3, .head_dim = 64},
+    {.context = 290, .queries = 150, .group = 2, .head_dim = 32, .window = 130},
 };
 
 TEST(Attention, EqualsThePlainSoftmaxInDouble) {
@@ -231,12 +234,14 @@ TEST(Attention, AnySplitOfTheRowsGivesTheSameBits) {
 TEST(Attention, SharedPagesGiveTheSameBitsAsCopies) {
   for (const Isa isa : host_isas()) {
     for (const KvType type : kTypes) {
-      for (const std::int64_t head_dim : {64, 256}) {
-        const Shape shape{.context = 120, .queries = 7, .group = 3, .head_dim = head_dim};
+      for (const auto& [head_dim, context, common] :
+           {std::array{64, 120, 2}, std::array{256, 120, 2}, std::array{64, 400, 6},
+            std::array{64, 300, 8}}) {
+        const Shape shape{.context = context, .queries = 7, .group = 3, .head_dim = head_dim};
         const Sequence one(select_kernels(isa), type, shape);
         std::vector<float> alone(one.q.size());
         one.run(0, shape.queries, alone.data());
-        // Five sequences: two common pages, then each its own copy of the rest.
+        // Five sequences: some common pages, then each its own copy of the rest.
         constexpr int kSequences = 5;
         std::vector<Sequence> copies;
         copies.reserve(kSequences);
@@ -245,7 +250,8 @@ TEST(Attention, SharedPagesGiveTheSameBitsAsCopies) {
         std::vector<std::vector<float>> out(kSequences, std::vector<float>(one.q.size()));
         std::vector<AttentionRow> rows;
         for (std::size_t s = 0; s < kSequences; ++s) {
-          for (std::size_t p = 2; p < one.pages.size(); ++p) pages[s][p] = copies[s].block(p);
+          for (auto p = static_cast<std::size_t>(common); p < one.pages.size(); ++p)
+            pages[s][p] = copies[s].block(p);
           for (AttentionRow row : one.rows(0, shape.queries, out[s].data())) {
             row.pages = pages[s].data();
             rows.push_back(row);

@@ -74,6 +74,8 @@ struct AttentionArgs {
   std::int64_t head_dim;  // a multiple of 16, at most 256
   float scale;            // multiplies q.k
   float softcap;          // scores = softcap * tanh(scores / softcap); 0 = none
+  // A row of the call that this thread makes next, or null: its first pages are fetched meanwhile.
+  const AttentionRow* next = nullptr;
 };
 
 // Keys and values stored as one type.

@@ -10,7 +10,8 @@
 namespace spud::kernels {
 namespace {
 
-constexpr int kRows = 3;  // 12 of 16 registers are sums of 8 positions
+template <typename Pages>
+constexpr int kRows = 3;  // 12 of 16 registers are sums
 
 // clang-format off: the body is written against what stands above it
 #include "kernels/body/vec_avx2.inl.hpp"

@@ -10,7 +10,8 @@
 namespace spud::kernels {
 namespace {
 
-constexpr int kRows = 12;  // 24 of 32 registers are sums of 16 positions
+template <typename Pages>
+constexpr int kRows = Pages::kType == KvType::kF16 ? 12 : 6;  // 24 of 32 registers are sums
 
 // clang-format off: the body is written against what stands above it
 #include "kernels/body/vec_avx512.inl.hpp"

@@ -97,7 +97,13 @@ class Decoder final : public Model {
   void finish_keys(Context& context, std::int64_t layer, const AttentionItem& item) const;
   void finish_key(Context& context, std::int64_t layer, const ChunkSlice& slice, std::int64_t row,
                   std::int64_t kv_head) const;
-  void attend_item(Context& context, std::int64_t layer, const AttentionItem& item) const;
+  // `next`: what this thread takes afterwards, or null.
+  void attend_item(Context& context, std::int64_t layer, const AttentionItem& item,
+                   const AttentionItem* next) const;
+  // Query head `head` of a row of this slice.
+  kernels::AttentionRow attention_row(Workspace& ws, std::int64_t layer, const ChunkSlice& slice,
+                                      std::int64_t kv_head, std::int64_t row,
+                                      std::int64_t head) const;
 
   DecoderSpec spec_;
   DecoderWeights weights_;

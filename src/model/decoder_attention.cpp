@@ -2,6 +2,7 @@
 // From raw query/key/value products to attended values: biases, head norms, rotation, storing keys
 // and values in their pages, attention. Work is shared by KV head, which owns its query heads.
 #include <algorithm>
+#include <atomic>
 
 #include "model/decoder_context.hpp"
 
@@ -31,14 +32,20 @@ void Decoder::attend(Context& context, std::int64_t layer) const {
           }
         });
   }
-  const auto work = [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const auto index = static_cast<std::size_t>(i);
+  // Each thread takes an item ahead of the one in work, so that it knows whose pages come next.
+  std::atomic<std::size_t> taken{0};
+  const std::size_t count = ws.items.size();
+  const auto work = [&](std::int64_t /*begin*/, std::int64_t /*end*/) {
+    std::size_t index = taken.fetch_add(1, std::memory_order_relaxed);
+    while (index < count) {
+      const std::size_t next = taken.fetch_add(1, std::memory_order_relaxed);
       if (index < ws.num_small_items) finish_keys(context, layer, ws.items[index]);
-      attend_item(context, layer, ws.items[index]);
+      attend_item(context, layer, ws.items[index], next < count ? &ws.items[next] : nullptr);
+      index = next;
     }
   };
-  context.pool.parallel_for(static_cast<std::int64_t>(ws.items.size()), 1, work);
+  context.pool.parallel_for(
+      std::min<std::int64_t>(context.pool.num_threads(), std::ssize(ws.items)), 1, work);
 }
 
 void Decoder::finish_keys(Context& context, std::int64_t layer, const AttentionItem& item) const {
@@ -91,41 +98,56 @@ void Decoder::finish_key(Context& context, std::int64_t layer, const ChunkSlice&
                    context.cache.block(slice.pages->pages[page], layer, kv_head));
 }
 
-void Decoder::attend_item(Context& context, std::int64_t layer, const AttentionItem& item) const {
+kernels::AttentionRow Decoder::attention_row(Workspace& ws, std::int64_t layer,
+                                             const ChunkSlice& slice, std::int64_t kv_head,
+                                             std::int64_t row, std::int64_t head) const {
+  const HyperParameters& h = spec_.hyper;
+  const std::int64_t window = spec_.layers[static_cast<std::size_t>(layer)].window;
+  const std::int64_t position = ws.row_position[static_cast<std::size_t>(row)];
+  const std::int64_t at = (row * h.num_heads + head) * h.head_dim;
+  return {.q = ws.query.floats() + at,
+          .out = ws.attended.floats() + at,
+          .pages = ws.blocks.data() + slice.blocks_begin +
+                   static_cast<std::size_t>(kv_head) * slice.num_pages,
+          .first = window > 0 ? std::max<std::int64_t>(position - window + 1, 0) : 0,
+          .position = position};
+}
+
+void Decoder::attend_item(Context& context, std::int64_t layer, const AttentionItem& item,
+                          const AttentionItem* next) const {
   const HyperParameters& h = spec_.hyper;
   Workspace& ws = context.ws;
-  const std::int64_t window = spec_.layers[static_cast<std::size_t>(layer)].window;
   const std::int64_t group = h.num_heads / h.num_kv_heads;
+  const auto row_of = [&](const AttentionItem& of, std::size_t index, std::int64_t row,
+                          std::int64_t head) {
+    return attention_row(ws, layer, ws.slices[index], of.kv_head, row, of.kv_head * group + head);
+  };
   kernels::AttentionRow rows[kAttentionRows];
+  kernels::AttentionRow next_row{};
+  if (next != nullptr) {
+    const std::size_t index = next->slices.front();
+    next_row = row_of(*next, index, rows_of(*next, ws.slices[index]).begin, 0);
+  }
   std::int64_t num_rows = 0;
-  const auto flush = [&] {
+  const auto flush = [&](const kernels::AttentionRow* after) {
     context.kv.attention({.rows = rows,
                           .num_rows = num_rows,
                           .head_dim = h.head_dim,
                           .scale = spec_.attention_scale,
-                          .softcap = spec_.attention_softcap});
+                          .softcap = spec_.attention_softcap,
+                          .next = after});
     num_rows = 0;
   };
   for (const std::size_t index : item.slices) {
-    const ChunkSlice& slice = ws.slices[index];
-    const std::byte* const* pages = ws.blocks.data() + slice.blocks_begin +
-                                    static_cast<std::size_t>(item.kv_head) * slice.num_pages;
-    const RowRange range = rows_of(item, slice);
+    const RowRange range = rows_of(item, ws.slices[index]);
     for (std::int64_t row = range.begin; row < range.end; ++row) {
-      const std::int64_t position = ws.row_position[static_cast<std::size_t>(row)];
-      const std::int64_t first_head = row * h.num_heads + item.kv_head * group;
-      for (std::int64_t head = first_head; head < first_head + group; ++head) {
-        rows[num_rows++] = {
-            .q = ws.query.floats() + head * h.head_dim,
-            .out = ws.attended.floats() + head * h.head_dim,
-            .pages = pages,
-            .first = window > 0 ? std::max<std::int64_t>(position - window + 1, 0) : 0,
-            .position = position};
-        if (num_rows == kAttentionRows) flush();
+      for (std::int64_t head = 0; head < group; ++head) {
+        if (num_rows == kAttentionRows) flush(nullptr);
+        rows[num_rows++] = row_of(item, index, row, head);
       }
     }
   }
-  if (num_rows > 0) flush();
+  if (num_rows > 0) flush(next != nullptr ? &next_row : nullptr);
 }
 
 }  // namespace spud::model

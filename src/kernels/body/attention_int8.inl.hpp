@@ -72,67 +72,39 @@ struct BytePages {
   static void finish_row(const AttentionArgs& args, float* out) { rotate(out, args.head_dim, out); }
 
   template <int R>
-  static void scores(const AttentionArgs& args, const std::byte* memory, Block& block, int row) {
-    constexpr std::int64_t kGroup = Int8KvLayout::kKeyGroupBytes;
+  static void scores(const AttentionArgs& args, const Tile& tile, int page, Block& block) {
     const Int8KvLayout layout{args.head_dim};
-    Vec::I acc[R][kPageVecs];
-    for (int r = 0; r < R; ++r) {
-      for (int j = 0; j < kPageVecs; ++j) acc[r][j] = Vec::zero_int();
-    }
-    for (int part = 0; part < 2; ++part) {
-      for (int r = 0; r < R; ++r) {
-        const Vec::I start = Vec::start_biased(block.query_sum[part][row + r]);
-        for (int j = 0; j < kPageVecs; ++j) {
-          acc[r][j] = Vec::add(Vec::shift_left<kHalfBits>(acc[r][j]), start);
-        }
-      }
-      const std::byte* q = query_of(block, part, row);
-      for (std::int64_t g = 0; g < args.head_dim / 4; ++g) {
-        Vec::I k[kPageVecs];
-        for (int j = 0; j < kPageVecs; ++j) {
-          k[j] = Vec::load_bytes(memory + g * kGroup + 4 * j * Vec::kLanes);
-        }
-#pragma GCC unroll 16
-        for (int r = 0; r < R; ++r) {
-          const Vec::I four = Vec::four_bytes(q + r * args.head_dim + 4 * g);
-          for (int j = 0; j < kPageVecs; ++j) acc[r][j] = Vec::dot4_biased(acc[r][j], k[j], four);
-        }
-      }
-    }
+    const std::byte* memory = tile.pages[page];
+    Vec::I sums[R][kPageVecs];
+    add_dots<R>(memory, tile.row, block, sums);
     const auto* scales = reinterpret_cast<const std::uint16_t*>(memory + layout.key_scales());
     for (int j = 0; j < kPageVecs; ++j) {
       const Vec::T scale = Vec::load_half(scales + j * Vec::kLanes);
       for (int r = 0; r < R; ++r) {
-        const Vec::T both = Vec::mul(scale, Vec::set1(block.query_scale[row + r]));
-        Vec::store(block.p[row + r] + j * Vec::kLanes, Vec::mul(Vec::to_float(acc[r][j]), both));
+        const Vec::T both = Vec::mul(scale, Vec::set1(block.query_scale[tile.row + r]));
+        Vec::store(block.p[r] + page * kPageTokens + j * Vec::kLanes,
+                   Vec::mul(Vec::to_float(sums[r][j]), both));
       }
     }
   }
 
   template <int R>
-  static void add_values(const AttentionArgs& args, const std::byte* memory, std::int64_t page,
-                         Block& block, int row) {
-    const Int8KvLayout layout{args.head_dim};
-    const std::byte* scales = memory + layout.value_scales();
+  static void add_values(const AttentionArgs& args, const Tile& tile, Ahead& ahead, Block& block) {
     Split split[R];
-    for (int r = 0; r < R; ++r) {
-      split_row(scales, seen_bits(block.rows[row + r], page), block.p[row + r], split[r]);
-    }
-    constexpr int kVecs = Vec::kLanes == 16 ? 2 : 1;  // 8 or 16 registers hold values
-    const std::byte* values = memory + layout.values();
+    for (int r = 0; r < R; ++r) split_row(args, tile, r, block, split[r]);
+    // Two sums for each row and vector fill the 16 or 32 registers.
+    constexpr int kVecs = Vec::kLanes == 16 && R <= 3 ? 4 : 2;
     std::int64_t d = 0;
     for (; d + kVecs * Vec::kLanes <= args.head_dim; d += kVecs * Vec::kLanes) {
-      add_vectors<R, kVecs>(values, layout.value_group_bytes(), split, block, row, d);
+      add_vectors<R, kVecs>(tile, split, ahead, block, d);
     }
-    for (; d < args.head_dim; d += Vec::kLanes) {
-      add_vectors<R, 1>(values, layout.value_group_bytes(), split, block, row, d);
-    }
+    for (; d < args.head_dim; d += Vec::kLanes) add_vectors<R, 1>(tile, split, ahead, block, d);
   }
 
  private:
-  // A row's probabilities of a page times the values' scales.
+  // A row's probabilities of a span times the values' scales.
   struct Split {
-    alignas(32) std::uint8_t part[2][kPageTokens];  // 128 * part[0] + part[1], times unit
+    alignas(64) std::uint8_t part[2][kSpanTokens];  // 128 * part[0] + part[1], times unit
     float unit;
   };
 
@@ -141,57 +113,126 @@ struct BytePages {
            (part * block.num_rows + row) * block.head_dim;
   }
 
-  static void split_row(const std::byte* scales, std::uint32_t seen, const float* p, Split& out) {
+  // R queries with a page's keys: both bytes of a query side by side where the registers hold their
+  // sums, else one after the other.
+  template <int R>
+  static void add_dots(const std::byte* keys, int row, Block& block, Vec::I (&sums)[R][kPageVecs]) {
+    if constexpr (Vec::kLanes == 16) {
+      Vec::I both[2 * R][kPageVecs];
+      dot<2, R>(keys, 0, row, block, both);
+      for (int r = 0; r < R; ++r) {
+        for (int j = 0; j < kPageVecs; ++j) {
+          sums[r][j] = Vec::add(Vec::shift_left<kHalfBits>(both[r][j]), both[R + r][j]);
+        }
+      }
+    } else {
+      Vec::I low[R][kPageVecs];
+      dot<1, R>(keys, 1, row, block, low);
+      dot<1, R>(keys, 0, row, block, sums);
+      for (int r = 0; r < R; ++r) {
+        for (int j = 0; j < kPageVecs; ++j) {
+          sums[r][j] = Vec::add(Vec::shift_left<kHalfBits>(sums[r][j]), low[r][j]);
+        }
+      }
+    }
+  }
+
+  // kParts bytes of R queries, from byte `first` on.
+  template <int kParts, int R>
+  static void dot(const std::byte* keys, int first, int row, Block& block,
+                  Vec::I (&acc)[kParts * R][kPageVecs]) {
+    constexpr std::int64_t kGroup = Int8KvLayout::kKeyGroupBytes;
+    const std::byte* q[kParts];
+    for (int part = 0; part < kParts; ++part) {
+      q[part] = query_of(block, first + part, row);
+      for (int r = 0; r < R; ++r) {
+        const Vec::I start = Vec::start_biased(block.query_sum[first + part][row + r]);
+        for (int j = 0; j < kPageVecs; ++j) acc[part * R + r][j] = start;
+      }
+    }
+    for (std::int64_t d = 0; d < block.head_dim; d += 4, keys += kGroup) {
+      Vec::I k[kPageVecs];
+      for (int j = 0; j < kPageVecs; ++j) k[j] = Vec::load_bytes(keys + 4 * j * Vec::kLanes);
+#pragma GCC unroll 2
+      for (int part = 0; part < kParts; ++part) {
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) {
+          const Vec::I four = Vec::four_bytes(q[part] + r * block.head_dim + d);
+          for (int j = 0; j < kPageVecs; ++j) {
+            acc[part * R + r][j] = Vec::dot4_biased(acc[part * R + r][j], k[j], four);
+          }
+        }
+      }
+    }
+  }
+
+  static void split_row(const AttentionArgs& args, const Tile& tile, int r, Block& block,
+                        Split& out) {
     constexpr float kMax = 127.0F * 128.0F + 127.0F;
-    Vec::T weighted[kPageVecs];
+    const Int8KvLayout layout{args.head_dim};
+    float* p = block.p[r];
     Vec::T top = Vec::zero();
-    for (int j = 0; j < kPageVecs; ++j) {
-      const auto* at = reinterpret_cast<const std::uint16_t*>(scales) + j * Vec::kLanes;
-      const Vec::T product = Vec::mul(Vec::load(p + j * Vec::kLanes), Vec::load_half(at));
-      // An unseen slot's scale may be anything.
-      weighted[j] = Vec::select(Vec::from_bits(seen >> (j * Vec::kLanes)), product, Vec::zero());
-      top = Vec::max(weighted[j], top);
+    for (int page = tile.begin; page < tile.end; ++page) {
+      const std::byte* scales = tile.pages[page] + layout.value_scales();
+      const std::uint32_t seen = seen_bits(block.rows[tile.row + r], tile.span + page);
+      for (int j = 0; j < kPageVecs; ++j) {
+        float* at = p + page * kPageTokens + j * Vec::kLanes;
+        const auto* scale = reinterpret_cast<const std::uint16_t*>(scales) + j * Vec::kLanes;
+        const Vec::T product = Vec::mul(Vec::load(at), Vec::load_half(scale));
+        // An unseen slot's scale may be anything.
+        const Vec::Mask lanes = Vec::from_bits(seen >> (j * Vec::kLanes));
+        const Vec::T weighted = Vec::select(lanes, product, Vec::zero());
+        Vec::store(at, weighted);
+        top = Vec::max(weighted, top);
+      }
     }
     const float largest = Vec::reduce_max(top);
     const Vec::T inverse = Vec::set1(largest > 0 ? kMax / largest : 0.0F);
-    for (int j = 0; j < kPageVecs; ++j) {
-      const Vec::I x = Vec::to_int(Vec::mul(weighted[j], inverse));
+    const std::int64_t end = tile.end * kPageTokens;
+    for (std::int64_t t = tile.begin * kPageTokens; t < end; t += Vec::kLanes) {
+      const Vec::I x = Vec::to_int(Vec::mul(Vec::load(p + t), inverse));
       const Vec::I high = Vec::shift_right<kHalfBits>(x);
-      Vec::store_bytes(out.part[0] + j * Vec::kLanes, high);
-      Vec::store_bytes(out.part[1] + j * Vec::kLanes,
-                       Vec::sub(x, Vec::shift_left<kHalfBits>(high)));
+      Vec::store_bytes(out.part[0] + t, high);
+      Vec::store_bytes(out.part[1] + t, Vec::sub(x, Vec::shift_left<kHalfBits>(high)));
     }
     out.unit = largest / kMax;
   }
 
-  // kVecs vectors of dimensions from d on: their 32 positions stay in registers for all rows.
+  // kVecs vectors of dimensions from d on.
   template <int R, int kVecs>
-  static void add_vectors(const std::byte* values, std::int64_t group_bytes, const Split* split,
-                          Block& block, int row, std::int64_t d) {
-    constexpr int kGroups = static_cast<int>(kPageTokens / 4);
-    Vec::I v[kGroups][kVecs];
-    for (int g = 0; g < kGroups; ++g) {
-      for (int j = 0; j < kVecs; ++j) {
-        v[g][j] = Vec::load_bytes(values + g * group_bytes + 4 * (d + j * Vec::kLanes));
+  static void add_vectors(const Tile& tile, const Split* split, Ahead& ahead, Block& block,
+                          std::int64_t d) {
+    const Int8KvLayout layout{block.head_dim};
+    Vec::I high[R][kVecs];
+    Vec::I low[R][kVecs];
+    for (int r = 0; r < R; ++r) {
+      for (int j = 0; j < kVecs; ++j) high[r][j] = low[r][j] = Vec::zero_int();
+    }
+    for (int page = tile.begin; page < tile.end; ++page) {
+      const std::byte* values = tile.pages[page] + layout.values() + 4 * d;
+      const std::int64_t end = (page + 1) * kPageTokens;
+      ahead.step();
+      for (std::int64_t t = page * kPageTokens; t < end; t += 4) {
+        Vec::I v[kVecs];
+        for (int j = 0; j < kVecs; ++j) v[j] = Vec::load_bytes(values + 4 * j * Vec::kLanes);
+        values += layout.value_group_bytes();
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) {
+          const Vec::I four_high = Vec::four_bytes(split[r].part[0] + t);
+          const Vec::I four_low = Vec::four_bytes(split[r].part[1] + t);
+          for (int j = 0; j < kVecs; ++j) {
+            high[r][j] = Vec::dot4_small(high[r][j], four_high, v[j]);
+            low[r][j] = Vec::dot4_small(low[r][j], four_low, v[j]);
+          }
+        }
       }
     }
     for (int r = 0; r < R; ++r) {
-      Vec::I high[kVecs];
-      Vec::I low[kVecs];
-      for (int j = 0; j < kVecs; ++j) high[j] = low[j] = Vec::zero_int();
-      for (int g = 0; g < kGroups; ++g) {
-        const Vec::I four_high = Vec::four_bytes(split[r].part[0] + 4 * g);
-        const Vec::I four_low = Vec::four_bytes(split[r].part[1] + 4 * g);
-        for (int j = 0; j < kVecs; ++j) {
-          high[j] = Vec::dot4_small(high[j], four_high, v[g][j]);
-          low[j] = Vec::dot4_small(low[j], four_low, v[g][j]);
-        }
-      }
-      const Vec::T shrink = Vec::set1(block.shrink[row + r]);
+      const Vec::T shrink = Vec::set1(block.shrink[r]);
       const Vec::T unit = Vec::set1(split[r].unit);
-      float* out = block.out_of(row + r) + d;
+      float* out = block.out_of(tile.row + r) + d;
       for (int j = 0; j < kVecs; ++j) {
-        const Vec::I sum = Vec::add(Vec::shift_left<kHalfBits>(high[j]), low[j]);
+        const Vec::I sum = Vec::add(Vec::shift_left<kHalfBits>(high[r][j]), low[r][j]);
         const Vec::T old = Vec::mul(Vec::load(out + j * Vec::kLanes), shrink);
         Vec::store(out + j * Vec::kLanes, Vec::fmadd(Vec::to_float(sum), unit, old));
       }
