@@ -76,7 +76,7 @@ TEST(Packing, IsAboutAsLargeAsTheFile) {
 }
 
 TEST(Prepare, EveryIsaGivesTheScalarsBits) {
-  for (const std::int64_t k : {32, 64, 576, 1536}) {
+  for (const std::int64_t k : {32, 64, 80, 96, 576, 640, 1536}) {
     std::vector<float> x = random_floats(k, 3);
     for (int i = 0; i < 32; ++i) x[static_cast<std::size_t>(i)] = 0;  // a block of zeros
     x.back() = 1e-30F;

@@ -18,27 +18,48 @@ inline Vec::T butterfly(Vec::T x) {
   return Vec::fmadd(x, Vec::signs<kBit>(), Vec::swap_lanes<kBit>(x));
 }
 
-// The Walsh-Hadamard transform of each kv_rotation(head_dim) values, its own inverse. `x` and `out`
-// may be the same.
-void rotate(const float* x, std::int64_t head_dim, float* out) {
-  const std::int64_t size = kv_rotation(head_dim);
-  for (std::int64_t i = 0; i < head_dim; i += Vec::kLanes) {
-    Vec::T v = butterfly<4>(butterfly<2>(butterfly<1>(Vec::load(x + i))));
-    if constexpr (Vec::kLanes == 16) v = butterfly<Vec::kLanes / 2>(v);
-    Vec::store(out + i, v);
+// The Walsh-Hadamard transform of kVecs vectors, a power of two, times its scale. Stage by stage
+// from neighbours to halves, as the scalar definition adds.
+template <int kVecs>
+inline void transform(const float* x, float* out) {
+  Vec::T v[kVecs];
+  for (int i = 0; i < kVecs; ++i) {
+    v[i] = butterfly<4>(butterfly<2>(butterfly<1>(Vec::load(x + i * Vec::kLanes))));
+    if constexpr (Vec::kLanes == 16) v[i] = butterfly<Vec::kLanes / 2>(v[i]);
   }
-  for (std::int64_t half = Vec::kLanes; half < size; half *= 2) {
-    for (std::int64_t i = 0; i < head_dim; i += Vec::kLanes) {
+#pragma GCC unroll 8
+  for (int half = 1; half < kVecs; half *= 2) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kVecs; ++i) {
       if ((i & half) != 0) continue;
-      const Vec::T a = Vec::load(out + i);
-      const Vec::T b = Vec::load(out + i + half);
-      Vec::store(out + i, Vec::add(a, b));
-      Vec::store(out + i + half, Vec::sub(a, b));
+      const Vec::T a = v[i];
+      const Vec::T b = v[i + half];
+      v[i] = Vec::add(a, b);
+      v[i + half] = Vec::sub(a, b);
     }
   }
-  const Vec::T scale = Vec::set1(kv_rotation_scale(size));
-  for (std::int64_t i = 0; i < head_dim; i += Vec::kLanes) {
-    Vec::store(out + i, Vec::mul(Vec::load(out + i), scale));
+  const Vec::T scale = Vec::set1(kv_rotation_scale(kVecs * Vec::kLanes));
+  for (int i = 0; i < kVecs; ++i) Vec::store(out + i * Vec::kLanes, Vec::mul(v[i], scale));
+}
+
+// The transform of each kv_rotation(head_dim) values, its own inverse. `x` and `out` may be the
+// same.
+void rotate(const float* x, std::int64_t head_dim, float* out) {
+  const std::int64_t size = kv_rotation(head_dim);
+  const auto all = [&](auto transform_one) {
+    for (std::int64_t i = 0; i < head_dim; i += size) transform_one(x + i, out + i);
+  };
+  switch (size) {  // 16 divides it, and it is at most kMaxHeadDim
+    case 16:
+      return all(transform<16 / Vec::kLanes>);
+    case 32:
+      return all(transform<32 / Vec::kLanes>);
+    case 64:
+      return all(transform<64 / Vec::kLanes>);
+    case 128:
+      return all(transform<128 / Vec::kLanes>);
+    default:
+      return all(transform<256 / Vec::kLanes>);
   }
 }
 
