@@ -181,6 +181,8 @@ STAGES = (
           lambda run: script(run, "tests/hostile/run.sh"), needs=("build",)),
     Stage("exactness", "the same answers under load as alone",
           lambda run: script(run, "tests/exactness/run.sh"), needs=("build",)),
+    Stage("quota", "how many threads are chosen under a CPU quota",
+          lambda run: script(run, "tests/quota/run.sh", "--only-numbers"), needs=("build",)),
     Stage("soak", "a short time at full load with nothing left over",
           lambda run: script(run, "tests/soak/run.sh", "--seconds", "30"), needs=("build",)),
 )

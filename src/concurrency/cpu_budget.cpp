@@ -72,48 +72,86 @@ struct CgroupDirs {
   std::vector<fs::path> memory;
 };
 
-// All groups from `group` (as /proc/self/cgroup names it) up to the mount point: a limit of any
-// parent holds for us too. Inside a container the path may not exist below the mount: then the
-// mount itself is our group.
-std::vector<fs::path> with_parents(const fs::path& mount, std::string_view group) {
-  std::vector<fs::path> dirs;
-  for (fs::path relative = fs::path(group).relative_path(); !relative.empty();
-       relative = relative.parent_path()) {
-    std::error_code ignored;
-    if (fs::is_directory(mount / relative, ignored)) dirs.push_back(mount / relative);
-  }
-  dirs.push_back(mount);
-  return dirs;
-}
-
-bool has_controller(std::string_view controllers, std::string_view name) {
-  std::istringstream in{std::string(controllers)};
+bool has_word(std::string_view words, std::string_view word) {
+  std::istringstream in{std::string(words)};
   for (std::string item; std::getline(in, item, ',');) {
-    if (item == name) return true;
+    if (item == word) return true;
   }
   return false;
+}
+
+// Where a hierarchy of cgroups is to be found.
+struct CgroupMount {
+  std::string kind;         // cgroup2, or cgroup for version 1
+  std::string controllers;  // version 1: "rw,cpu,cpuacct"
+  fs::path top;             // the group that the mount shows; not "/" in a container
+  fs::path point;
+};
+
+// From lines like "32 31 0:29 /docker/abc /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu";
+// the usual places where that file cannot be read.
+std::vector<CgroupMount> find_mounts(const fs::path& root) {
+  const auto text = read_text(root / "proc/self/mountinfo");
+  const fs::path usual = root / "sys/fs/cgroup";
+  if (!text) {
+    return {{"cgroup2", "", "/", usual},
+            {"cgroup", "cpu", "/", usual / "cpu"},
+            {"cgroup", "memory", "/", usual / "memory"}};
+  }
+  std::vector<CgroupMount> mounts;
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    CgroupMount mount;
+    std::string word, top, point;
+    std::istringstream words(line);
+    words >> word >> word >> word >> top >> point;
+    while (words >> word && word != "-") continue;
+    if (!(words >> mount.kind >> word >> mount.controllers)) continue;
+    if (mount.kind != "cgroup" && mount.kind != "cgroup2") continue;
+    mount.top = top;
+    mount.point = root / fs::path(point).relative_path();
+    mounts.push_back(std::move(mount));
+  }
+  return mounts;
+}
+
+// All groups from `group` (as /proc/self/cgroup names it) up to the top of the mount: a limit of
+// any parent holds for us too. A group that is not below the mount's top (a container that sees
+// the machine's names) counts as the top itself.
+void append_with_parents(const CgroupMount& mount, const fs::path& group,
+                         std::vector<fs::path>& dirs) {
+  fs::path relative = group.lexically_relative(mount.top);
+  if (relative.empty() || *relative.begin() == "..") relative = group.relative_path();
+  for (; !relative.empty() && relative != "."; relative = relative.parent_path()) {
+    std::error_code ignored;
+    if (fs::is_directory(mount.point / relative, ignored)) dirs.push_back(mount.point / relative);
+  }
+  dirs.push_back(mount.point);
 }
 
 // Lines of /proc/self/cgroup: "0::/path" (v2), "4:cpu,cpuacct:/path" (v1).
 CgroupDirs find_cgroups(const fs::path& root) {
   CgroupDirs dirs;
-  const fs::path mount = root / "sys/fs/cgroup";
+  const std::vector<CgroupMount> mounts = find_mounts(root);
   std::istringstream lines(read_text(root / "proc/self/cgroup").value_or("0::/"));
   for (std::string line; std::getline(lines, line);) {
     const auto first = line.find(':');
     const auto second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const auto controllers = std::string_view(line).substr(first + 1, second - first - 1);
-    const auto group = std::string_view(line).substr(second + 1);
-    const auto append = [&](std::vector<fs::path>& to, const fs::path& at) {
-      for (fs::path& dir : with_parents(at, group)) to.push_back(std::move(dir));
+    const fs::path group(line.substr(second + 1));
+    const auto add = [&](std::string_view name, std::vector<fs::path>& to) {
+      for (const CgroupMount& mount : mounts) {
+        const bool here = controllers.empty()
+                              ? mount.kind == "cgroup2"
+                              : mount.kind == "cgroup" && has_word(mount.controllers, name);
+        if (here && (controllers.empty() || has_word(controllers, name))) {
+          append_with_parents(mount, group, to);
+        }
+      }
     };
-    if (controllers.empty()) {
-      append(dirs.cpu, mount);
-      append(dirs.memory, mount);
-    }
-    if (has_controller(controllers, "cpu")) append(dirs.cpu, mount / "cpu");
-    if (has_controller(controllers, "memory")) append(dirs.memory, mount / "memory");
+    add("cpu", dirs.cpu);
+    add("memory", dirs.memory);
   }
   return dirs;
 }
@@ -176,7 +214,7 @@ CpuBudget read_cpu_budget(const fs::path& root) {
     const double allowed = std::min(*quota, 1e6);
     budget.threads = std::clamp(static_cast<int>(std::floor(allowed)), 1, budget.threads);
     budget.most_threads = std::clamp(static_cast<int>(std::ceil(allowed)), 1, budget.most_threads);
-    budget.reason += fmt::format("; cpu.max allows {:.2g}", *quota);
+    budget.reason += fmt::format("; the cgroup's quota allows {}", std::round(*quota * 100) / 100);
   }
   return budget;
 }

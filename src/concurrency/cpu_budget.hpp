@@ -13,7 +13,7 @@ namespace spud::concurrency {
 struct CpuBudget {
   int threads = 1;       // min(affinity, floor(cpu.max)), at least 1
   int most_threads = 1;  // min(affinity, ceil(cpu.max)): more only take turns, or are throttled
-  std::string reason;    // "2 of 2 CPUs by affinity; cpu.max allows 1.5"
+  std::string reason;    // "2 of 2 CPUs by affinity; the cgroup's quota allows 1.5"
   std::optional<std::uint64_t> memory_limit_bytes;  // cgroup limit, if any
 };
 

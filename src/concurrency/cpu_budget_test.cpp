@@ -47,7 +47,7 @@ TEST(CpuBudget, QuotaOfCgroupTwoIsRoundedDownButNeverToZero) {
   root.write("proc/self/cgroup", "0::/\n");
   root.write("sys/fs/cgroup/cpu.max", "250000 100000\n");
   EXPECT_EQ(root.read().threads, 2);
-  EXPECT_EQ(root.read().reason, "4 of 4 CPUs by affinity; cpu.max allows 2.5");
+  EXPECT_EQ(root.read().reason, "4 of 4 CPUs by affinity; the cgroup's quota allows 2.5");
   root.write("sys/fs/cgroup/cpu.max", "50000 100000\n");
   EXPECT_EQ(root.read().threads, 1);
   root.write("sys/fs/cgroup/cpu.max", "max 100000\n");
@@ -87,6 +87,32 @@ TEST(CpuBudget, ReadsCgroupOne) {
   EXPECT_EQ(root.read().threads, 4);
 }
 
+TEST(CpuBudget, FindsTheHierarchiesWhereTheyAreMounted) {
+  const FakeRoot root("0-3");
+  root.write("proc/self/mountinfo",
+             "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+             "32 31 0:29 / /cg/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+             "31 23 0:28 / /sys rw - sysfs sysfs rw\n");
+  root.write("proc/self/cgroup", "4:cpu,cpuacct:/x\n0::/y\n");
+  root.write("cg/cpu,cpuacct/x/cpu.cfs_quota_us", "300000\n");
+  root.write("cg/cpu,cpuacct/x/cpu.cfs_period_us", "100000\n");
+  root.write("sys/fs/cgroup/unified/y/memory.max", "4096000\n");
+  EXPECT_EQ(root.read().threads, 3);
+  EXPECT_EQ(root.read().memory_limit_bytes, 4096000U);
+}
+
+TEST(CpuBudget, GroupsInsideAContainerAreNamedFromTheMountsTop) {
+  const FakeRoot root("0-3");
+  root.write("proc/self/mountinfo",
+             "32 31 0:29 /docker/abc /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n");
+  root.write("proc/self/cgroup", "4:cpu:/docker/abc/worker\n");
+  root.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  root.write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  root.write("sys/fs/cgroup/cpu/worker/cpu.cfs_quota_us", "200000\n");
+  root.write("sys/fs/cgroup/cpu/worker/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(root.read().threads, 2);
+}
+
 TEST(CpuBudget, UnreadableSystemGivesOneThreadAndSaysSo) {
   const CpuBudget budget = read_cpu_budget("/nonexistent");
   EXPECT_EQ(budget.threads, 1);
@@ -94,13 +120,14 @@ TEST(CpuBudget, UnreadableSystemGivesOneThreadAndSaysSo) {
 }
 
 TEST(CpuBudget, ThreadsThatWereAskedForAreCutToThoseThatCanRunAtATime) {
-  const CpuBudget budget{.threads = 1, .most_threads = 2, .reason = "cpu.max allows 1.5"};
+  const CpuBudget budget{
+      .threads = 1, .most_threads = 2, .reason = "the cgroup's quota allows 1.5"};
   EXPECT_EQ(choose_threads(0, budget).threads, 1);
   EXPECT_EQ(choose_threads(2, budget).threads, 2);
   EXPECT_EQ(choose_threads(2, budget).reason, "as asked");
   const ThreadChoice cut = choose_threads(std::int64_t{1} << 40, budget);
   EXPECT_EQ(cut.threads, 2);
-  EXPECT_NE(cut.reason.find("cpu.max allows 1.5"), std::string::npos) << cut.reason;
+  EXPECT_NE(cut.reason.find("the cgroup's quota allows 1.5"), std::string::npos) << cut.reason;
 }
 
 TEST(CpuBudget, ThisMachineHasAtLeastOneThread) { EXPECT_GE(read_cpu_budget().threads, 1); }

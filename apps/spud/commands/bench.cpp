@@ -56,6 +56,7 @@ struct Setup {
   std::shared_ptr<const model::Model> model;
   std::chrono::nanoseconds load_time{0};
   int threads = 1;
+  std::string threads_reason;
   engine::StepWork work;
   std::optional<machine::Machine> machine;  // absent with --no-limits
 };
@@ -88,11 +89,11 @@ std::vector<Series> measure(engine::SpeedProbe& probe, const Arguments& argument
 }
 
 void print_table(const Arguments& arguments, const Setup& setup, const std::vector<Series>& all) {
-  std::printf("%s: %s packed, loaded in %s, %d threads, %s\n\n",
+  std::printf("%s: %s packed, loaded in %s, %d threads (%s), %s\n\n",
               std::filesystem::path(arguments.model).filename().c_str(),
               console::format_bytes(setup.model->weight_bytes()).c_str(),
               console::format_duration(setup.load_time).c_str(), setup.threads,
-              kernels::to_string(setup.model->kernel_table().isa));
+              setup.threads_reason.c_str(), kernels::to_string(setup.model->kernel_table().isa));
   using console::Align;
   console::Table table({{"what"},
                         {"tok/s", Align::kRight},
@@ -151,6 +152,7 @@ void print_json(const Arguments& arguments, const Setup& setup, const std::vecto
   json::object report{{"model", arguments.model},
                       {"isa", kernels::to_string(setup.model->kernel_table().isa)},
                       {"threads", setup.threads},
+                      {"threads_reason", setup.threads_reason},
                       {"kv_type", arguments.kv_type},
                       {"weight_bytes", setup.model->weight_bytes()},
                       {"load_s", std::chrono::duration<double>(setup.load_time).count()},
@@ -198,9 +200,9 @@ Result<int> run(const Arguments& arguments, const GlobalOptions& globals) {
   SPUD_TRY(const kernels::Isa isa, isa_of(globals));
   SPUD_TRY(const kernels::KvType kv_type, kvcache::parse_kv_type(arguments.kv_type));
   const concurrency::RealClock clock;
-  Setup setup{
-      .threads =
-          concurrency::choose_threads(globals.threads, concurrency::read_cpu_budget()).threads};
+  const concurrency::ThreadChoice choice =
+      concurrency::choose_threads(globals.threads, concurrency::read_cpu_budget());
+  Setup setup{.threads = choice.threads, .threads_reason = choice.reason};
   if (arguments.machine) return run_machine(setup.threads, clock, globals);
   if (arguments.model.empty()) {
     return fail(ErrorCode::kInvalidArgument,

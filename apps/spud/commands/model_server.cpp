@@ -232,6 +232,7 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
   impl->summary =
       fmt::format("{}, {}, context {}, {} threads ({})", parts.host.card.id, parts.host.card.label,
                   parts.host.card.context, threads, choice.reason);
+  SPUD_LOG(info, "threads chosen", {"threads", threads}, {"why", choice.reason});
   impl->gateway = std::make_unique<gateway::Gateway>(gateway_options(options), std::move(parts));
   http::ServerOptions server_options = http_options(options);
   server_options.on_connections = [connections = impl->metrics.connections](std::size_t count) {
