@@ -64,7 +64,7 @@ inline void prefetch_ahead(const std::uint8_t* q) {
 
 // The 8 groups of a block as unsigned bytes.
 template <Form F>
-inline void load_block(const std::uint8_t* q, __m512i (&w)[8]) {
+[[gnu::always_inline]] inline void load_block(const std::uint8_t* q, __m512i (&w)[8]) {
   if constexpr (F.bits == 8) {
     for (int g = 0; g < 8; ++g) w[g] = load(q + 64 * g);
     return;
@@ -119,7 +119,8 @@ struct Scales {
 
 // Scale (and minimum) of the 16 rows in sub-block `sub` of `block`.
 template <Form F>
-inline Scales load_scales(const std::uint8_t* scales, std::int64_t block, std::int64_t sub) {
+[[gnu::always_inline]] inline Scales load_scales(const std::uint8_t* scales, std::int64_t block,
+                                                 std::int64_t sub) {
   if constexpr (!F.super) {
     const std::uint8_t* unit = scales + block * F.scale_unit_bytes();
     if constexpr (F.mins) return {load_f16(unit), load_f16(unit + 32)};
@@ -145,8 +146,8 @@ inline Scales load_scales(const std::uint8_t* scales, std::int64_t block, std::i
 // Adds one block's products with the blocks of R rows, which go in lockstep: a row's dot products
 // are a chain that waits for itself. kOffset is the weights' (0 with minima).
 template <bool kSub16, bool kMins, int kOffset, int R>
-inline void add_group(const __m512i (&w)[8], const Scales* scales, const Int8Block* x,
-                      std::int64_t stride, __m512* acc) {
+[[gnu::always_inline]] inline void add_group(const __m512i (&w)[8], const Scales* scales,
+                                             const Int8Block* x, std::int64_t stride, __m512* acc) {
   constexpr int kSubs = kSub16 ? 2 : 1;
   for (int s = 0; s < kSubs; ++s) {
     __m512i sum[R];
@@ -181,8 +182,9 @@ inline void add_group(const __m512i (&w)[8], const Scales* scales, const Int8Blo
 
 // Rows [kFirst, M), a few at a time.
 template <bool kSub16, bool kMins, int kOffset, int M, int kFirst = 0>
-inline void add_block(const __m512i (&w)[8], const Scales* scales, const Int8Block* x,
-                      std::int64_t stride, __m512 (&acc)[M]) {
+[[gnu::always_inline]] inline void add_block(const __m512i (&w)[8], const Scales* scales,
+                                             const Int8Block* x, std::int64_t stride,
+                                             __m512 (&acc)[M]) {
   constexpr int kRows = M - kFirst < kLockstepRows ? M - kFirst : kLockstepRows;
   add_group<kSub16, kMins, kOffset, kRows>(w, scales, x + kFirst * stride, stride, acc + kFirst);
   if constexpr (kFirst + kRows < M) {
