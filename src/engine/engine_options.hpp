@@ -92,7 +92,7 @@ struct EngineOptions {
                   scheduler);
     visitor.field({.name = "step_target_ms",
                    .help = "Longest step wanted, and so the longest time between tokens; 0 = 16 ms "
-                           "or half as long again as decoding alone takes",
+                           "or three times what decoding takes (1.5 times between tenants)",
                    .min = 0,
                    .max = kMaxTimeMs},
                   step_target_ms);

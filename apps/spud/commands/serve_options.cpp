@@ -94,7 +94,7 @@ void ServeOptions::visit_fields(config::FieldVisitor& visitor) {
   visitor.field(
       {.name = "step_target_ms",
        .help = "Longest step wanted, and so the longest time between tokens; 0 = 16 ms or "
-               "half as long again as decoding alone takes",
+               "three times what decoding takes (1.5 times between tenants)",
        .min = 0,
        .max = EngineOptions::kMaxTimeMs},
       step_target_ms);
