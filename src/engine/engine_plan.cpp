@@ -79,7 +79,10 @@ scheduler::StepPlan EngineCore::make_plan() {
   return scheduler_->plan({.waiting = waiting,
                            .running = running,
                            .free_pages = pages_.num_available(),
-                           .now = parts_.clock->now()});
+                           .now = parts_.clock->now(),
+                           .cached_prefix = [this](scheduler::SequenceId id) {
+                             return pages_.cached_prefix(*find(id));
+                           }});
 }
 
 void EngineCore::apply(const scheduler::StepPlan& plan) {

@@ -117,5 +117,56 @@ TEST_F(PrefixReuseTest, CacheGivesWayWhenPagesAreNeeded) {
   EXPECT_EQ(engine->stats().kv_pages_free, 16);
 }
 
+// Eight prompts of six pages of which five are common: 48 pages without sharing, 13 with it. All of
+// them are there before the first one's second step.
+class FleetTest : public PrefixReuseTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void on_step(const StepReport& report) override {
+    const std::scoped_lock lock(gate_);
+    most_decoding_ = std::max(most_decoding_, report.decode_tokens);
+  }
+  std::int64_t most_decoding(bool prefix_cache) {
+    const auto bytes = static_cast<std::int64_t>(model_->kv_geometry().page_bytes() * 30);
+    auto engine = make({.context = 256,
+                        .max_sequences = 8,
+                        .kv_memory_bytes = bytes,
+                        .prefix_cache = prefix_cache,
+                        .speculation = false,
+                        .scheduler = GetParam()});
+    GenerationRequest wanted = request("", 1);
+    wanted.prompt.assign(160, 5);
+    wanted.prompt.push_back(6);
+    Recorder first;
+    run(*engine, wanted, first);
+    most_decoding_ = 0;
+    wanted.max_tokens = 31;  // to the end of the sixth page
+    std::vector<Recorder> recorders(8);
+    {
+      const std::scoped_lock lock(gate_);
+      for (Recorder& recorder : recorders) {
+        EXPECT_TRUE(engine->submit(wanted, recorder.sink()).has_value());
+      }
+    }
+    for (Recorder& recorder : recorders) {
+      recorder.wait();
+      EXPECT_EQ(recorder.ids(), recorders[0].ids());
+    }
+    EXPECT_EQ(engine->stats().preemptions, 0);
+    EXPECT_EQ(engine->stats().kv_pages_free, 30);
+    engine.reset();
+    return most_decoding_;
+  }
+  std::mutex gate_;
+  std::int64_t most_decoding_ = 0;
+};
+
+TEST_P(FleetTest, BehindACachedPrefixRunsAtOnceWhereItsPagesWouldNotDo) {
+  EXPECT_EQ(most_decoding(/*prefix_cache=*/true), 8);
+  EXPECT_LE(most_decoding(/*prefix_cache=*/false), 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, FleetTest, ::testing::Values("fair", "fifo"),
+                         [](const auto& param) { return std::string(param.param); });
+
 }  // namespace
 }  // namespace spud::engine

@@ -35,6 +35,16 @@ std::int64_t SequencePages::peek(const Sequence& sequence) const {
   return static_cast<std::int64_t>(prefix_->peek(sequence.request().tenant, sequence.tokens()));
 }
 
+scheduler::CachedPrefix SequencePages::cached_prefix(const Sequence& sequence) const {
+  scheduler::CachedPrefix found;
+  if (prefix_ == nullptr || sequence.scores_prompt()) return found;
+  for (const kvcache::PageId page : prefix_->find(sequence.request().tenant, sequence.tokens())) {
+    ++found.pages;
+    if (cache_->pages().holders(page) == 1) found.idle.push_back(page.value);
+  }
+  return found;
+}
+
 std::int64_t SequencePages::attach(Sequence& sequence) {
   if (prefix_ == nullptr || sequence.scores_prompt()) return 0;
   const auto covered = static_cast<std::int64_t>(prefix_->attach(

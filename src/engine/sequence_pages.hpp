@@ -10,6 +10,7 @@
 #include "engine/sequence.hpp"
 #include "kvcache/kv_cache.hpp"
 #include "kvcache/prefix_cache.hpp"
+#include "scheduler/scheduler.hpp"
 
 namespace spud::engine {
 
@@ -27,6 +28,7 @@ class SequencePages {
 
   // Tokens of `sequence` that attach() would find.
   std::int64_t peek(const Sequence& sequence) const;
+  scheduler::CachedPrefix cached_prefix(const Sequence& sequence) const;
   // Moves `computed` on over what is cached. Returns the tokens found.
   std::int64_t attach(Sequence& sequence);
   // Pages for `num_tokens` more tokens, at the cost of what the prefix cache holds. False = none.

@@ -59,13 +59,17 @@ PrefixCache::NodeId PrefixCache::find_child(const Key& key) const {
 }
 
 std::size_t PrefixCache::peek(std::string_view salt, Tokens tokens) const {
+  return find(salt, tokens).size() * kPage;
+}
+
+std::vector<PageId> PrefixCache::find(std::string_view salt, Tokens tokens) const {
+  std::vector<PageId> pages;
   NodeId at = find_root(salt);
-  std::size_t page = 0;
-  for (; at != kNone && page < shareable_pages(tokens.size()); ++page) {
-    at = find_child(make_key(at, tokens, page));
-    if (at == kNone) break;
+  while (at != kNone && pages.size() < shareable_pages(tokens.size())) {
+    at = find_child(make_key(at, tokens, pages.size()));
+    if (at != kNone) pages.push_back(nodes_[at].page);
   }
-  return page * kPage;
+  return pages;
 }
 
 std::size_t PrefixCache::attach(std::string_view salt, Tokens tokens, BlockTable& table,

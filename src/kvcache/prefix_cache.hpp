@@ -44,6 +44,7 @@ class PrefixCache {
   // Tokens at the front of `tokens` whose pages are there: whole pages, and never the last token,
   // whose row must be computed for what comes after it.
   std::size_t peek(std::string_view salt, Tokens tokens) const;
+  std::vector<PageId> find(std::string_view salt, Tokens tokens) const;  // those pages
   // Continues `table` with pages of `tokens` from the cursor on. Returns the tokens that the known
   // pages cover; the caller may go on computing there.
   std::size_t attach(std::string_view salt, Tokens tokens, BlockTable& table, PrefixCursor& cursor);

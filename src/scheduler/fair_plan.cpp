@@ -12,9 +12,9 @@ constexpr std::int64_t kGrowthPages = 2;
 // Without a target of the operator's own. Below this a step's fixed cost is too much of it; longer,
 // and whoever arrives waits longer for the step that is under way than its own prompt takes.
 constexpr double kShortestTarget = 16e-3;
-// Prompts may make a step this much longer than its decode rows alone: a first token that comes late
-// is felt more than a later one that comes in three times the shortest time. Not where tenants share
-// the machine: none is slowed down that much by what another one sends.
+// Prompts may make a step this much longer than its decode rows alone: a first token that comes
+// late is felt more than a later one that comes in three times the shortest time. Not where tenants
+// share the machine: none is slowed down that much by what another one sends.
 constexpr double kStretch = 3;
 constexpr double kStretchBetweenTenants = 1.5;
 
@@ -140,6 +140,7 @@ FairPlan::Item* FairPlan::worst_running(bool among_largest_tenant) {
 
 void FairPlan::preempt(Item& victim) {
   plan_.preempt.push_back(victim.id);
+  preempted_tenants_.insert(victim.tenant);
   free_pages_ += victim.exclusive_pages;
   drop(victim.id);
 }
@@ -215,8 +216,24 @@ FairPlan::Item* FairPlan::pick_prompt() {
   return best == nullptr ? nullptr : best->prompts.front();
 }
 
+void FairPlan::look_up(Item& item) const {
+  if (item.looked_up || item.running || !input_.cached_prefix) return;
+  item.looked_up = true;
+  item.cached = input_.cached_prefix(item.id);
+  item.held_pages = item.cached.pages;
+  item.computed = std::min(item.cached.pages * options_.page_tokens, item.known - 1);
+}
+
+// Free pages that its cached prefix takes. Who was preempted in this plan may have held some of
+// it, and then they are counted among the free ones already; only tenants of one's own share.
+std::int64_t FairPlan::claim_cost(const Item& item, const Item* without) const {
+  const bool unsure = preempted_tenants_.contains(item.tenant) ||
+                      (without != nullptr && without->tenant == item.tenant);
+  return unsure ? item.cached.pages : claims_.cost(item.cached);
+}
+
 // Whether there is a place and pages for it, now or if `without` were preempted.
-bool FairPlan::fits(const Item& item, const Item* without) const {
+bool FairPlan::fits(Item& item, const Item* without) const {
   std::int64_t places = options_.max_sequences - num_running_;
   std::int64_t pages = free_pages_ - promised_pages_ - growth_pages_;
   if (without != nullptr) {
@@ -226,7 +243,8 @@ bool FairPlan::fits(const Item& item, const Item* without) const {
                               : missing_pages(*without, without->known - without->computed);
   }
   if (places <= 0) return false;
-  const std::int64_t prompt = pages_for(item.known);
+  look_up(item);
+  const std::int64_t prompt = pages_for(item.known) - item.cached.pages + claim_cost(item, without);
   if (num_running_ == 0) return prompt <= free_pages_;
   return prompt + growth_pages(item) <= pages;
 }
@@ -251,7 +269,7 @@ bool FairPlan::may_replace(const Item& victim, const Item& item) const {
 }
 
 // At most one is preempted for one that is admitted, and only when that is enough.
-bool FairPlan::make_way(const Item& item) {
+bool FairPlan::make_way(Item& item) {
   const auto serves = [&](const Item& victim) {
     return may_replace(victim, item) && fits(item, &victim);
   };
@@ -282,11 +300,11 @@ std::int64_t FairPlan::chunk_size(const Item& item, bool first) const {
   const std::int64_t rows = decode_rows_ + prefill_rows_;
   const std::int64_t least = first ? options_.min_prefill_rows : 0;
   std::int64_t most = std::min(left, std::max(options_.step_rows - rows, least));
-  const std::int64_t pages = item.running ? free_pages_ : free_pages_ - promised_pages_;
+  const std::int64_t pages =
+      item.running ? free_pages_ : free_pages_ - promised_pages_ - claim_cost(item);
   const std::int64_t room =
       (item.held_pages + std::max<std::int64_t>(pages, 0)) * options_.page_tokens - item.computed;
-  // What a waiting sequence finds cached it does not have to take.
-  most = std::min(most, item.running ? room : room + item.computed);
+  most = std::min(most, room);
   if (most <= 0) return 0;
   const auto within = [&](std::int64_t n) {
     const std::int64_t context = n * item.computed + n * (n + 1) / 2;
@@ -319,6 +337,8 @@ void FairPlan::add_chunk(Item& item, std::int64_t count) {
     ++tenant.num_running;
     tenant.held_pages += pages_for(item.known);
     promised_pages_ += missing_pages(item, left);
+    free_pages_ -= claim_cost(item);
+    claims_.claim(item.cached);
   }
   const std::int64_t taken = missing_pages(item, count);
   free_pages_ -= taken;

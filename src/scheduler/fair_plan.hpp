@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "scheduler/cost_model.hpp"
 #include "scheduler/fair_queue.hpp"
+#include "scheduler/prefix_claims.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace spud::scheduler::internal {
@@ -39,10 +41,12 @@ class FairPlan {
     std::uint32_t tenant = 0;
     std::int64_t rank = 0;  // smaller goes first
     std::int64_t computed = 0;
-    std::int64_t known = 0;  // tokens; computed up to here, it samples
-    std::int64_t held_pages = 0;
+    std::int64_t known = 0;       // tokens; computed up to here, it samples
+    std::int64_t held_pages = 0;  // of a waiting one: those it will find cached
     std::int64_t exclusive_pages = 0;
     std::int64_t worst_case_pages = 0;
+    CachedPrefix cached;  // of a waiting one, once looked up
+    bool looked_up = false;
     bool decodes = false;
     bool gone = false;
   };
@@ -62,8 +66,10 @@ class FairPlan {
 
   Item* worst_running(bool among_largest_tenant);
   void preempt(Item& victim);
-  bool fits(const Item& item, const Item* without = nullptr) const;
-  bool make_way(const Item& item);
+  void look_up(Item& item) const;
+  std::int64_t claim_cost(const Item& item, const Item* without = nullptr) const;
+  bool fits(Item& item, const Item* without = nullptr) const;
+  bool make_way(Item& item);
   bool may_replace(const Item& victim, const Item& item) const;
   Item* pick_prompt();
   std::int64_t chunk_size(const Item& item, bool first) const;
@@ -78,6 +84,8 @@ class FairPlan {
   std::vector<Item> running_;
   std::vector<Item> waiting_;
   std::map<std::uint32_t, Tenant> tenants_;  // with something running or waiting
+  PrefixClaims claims_;
+  std::set<std::uint32_t> preempted_tenants_;  // in this plan
   std::int64_t num_running_ = 0;
   std::int64_t free_pages_ = 0;
   std::int64_t promised_pages_ = 0;  // to prompts that are under way

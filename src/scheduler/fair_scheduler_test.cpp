@@ -158,6 +158,110 @@ TEST(FairScheduler, RunningOutOfPagesPreemptsTheLatestAndEveryoneFinishes) {
   EXPECT_EQ(report.results[0].preempted, 0) << "the first goes on";
 }
 
+// 16 requests behind a common beginning of 20 pages, on 64 pages: without sharing three would fit.
+class SharedPrefixTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::vector<SimRequest> fleet(std::int64_t prefix_tokens) const {
+    std::vector<SimRequest> requests;
+    requests.push_back({.prompt = 641, .output = 4, .prefix_tokens = prefix_tokens});
+    for (int i = 0; i < 16; ++i) {
+      requests.push_back(
+          {.arrival_s = 5, .prompt = 660, .output = 20, .prefix_tokens = prefix_tokens});
+    }
+    return requests;
+  }
+  SimOptions options_{.pages = 64};
+};
+
+TEST_P(SharedPrefixTest, AFleetBehindACachedPrefixIsAdmittedAtOnce) {
+  const SimReport shared = simulate(fleet(640), options_, GetParam());
+  EXPECT_EQ(shared.most_running, 16);
+  // All of them within two steps of one another, though the first one is long gone.
+  for (std::size_t i = 2; i < 17; ++i) {
+    EXPECT_EQ(shared.results[i].preempted, 0);
+    EXPECT_LT(shared.results[i].first_token_s, shared.results[1].first_token_s + 0.1);
+  }
+  const SimReport apart = simulate(fleet(0), options_, GetParam());
+  EXPECT_LE(apart.most_running, 3) << "or the pages would have been enough without it";
+}
+
+// Prefixes of 20 pages that come and go on 48 pages: whoever waits for one finds it given up, and
+// computes it itself.
+TEST_P(SharedPrefixTest, PrefixesThatAreGivenUpMeanwhileStopNobody) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    std::mt19937_64 random(seed);
+    options_ = {.limits = {.max_sequences = static_cast<std::int64_t>(2 + random() % 12)},
+                .pages = static_cast<std::int64_t>(40 + random() % 30)};
+    std::vector<SimRequest> requests;
+    double at = 0;
+    for (int i = 0; i < 150; ++i) {
+      at += std::exponential_distribution<double>(1 + static_cast<double>(random() % 20))(random);
+      const auto tenant = static_cast<std::uint32_t>(random() % 3);
+      const auto prefix_tokens = static_cast<std::int64_t>(random() % 4 * 160);
+      requests.push_back(
+          {.arrival_s = at,
+           .prompt = prefix_tokens + static_cast<std::int64_t>(1 + random() % 300),
+           .output = static_cast<std::int64_t>(1 + random() % 120),
+           .who = {.tenant = tenant, .priority = static_cast<std::int32_t>(random() % 5)},
+           .prefix = tenant * 8 + static_cast<std::uint32_t>(random() % 2),
+           .prefix_tokens = prefix_tokens});
+    }
+    const SimReport report = simulate(requests, options_, GetParam());
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+    EXPECT_GT(report.evicted, 0) << "or it tested nothing";
+    for (const SimResult& result : report.results) ASSERT_GT(result.finished_s, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, SharedPrefixTest, ::testing::Values("fair", "fifo"),
+                         [](const auto& param) { return std::string(param.param); });
+
+TEST(FairScheduler, PagesOfOnePrefixAreCountedOnceInAPlan) {
+  std::vector<WaitingView> waiting;
+  for (std::uint64_t id = 1; id <= 4; ++id) {
+    waiting.push_back({.id = SequenceId(id), .worst_case_pages = 6, .prompt_tokens = 170});
+  }
+  const auto admitted = [&](std::vector<std::uint32_t> idle) {
+    auto scheduler = *make_scheduler("fair", {.step_target = std::chrono::seconds(1)});
+    const StepPlan plan =
+        scheduler->plan({.waiting = waiting, .free_pages = 9, .cached_prefix = [&](SequenceId) {
+                           return CachedPrefix{5, idle};
+                         }});
+    return plan.admit.size();
+  };
+  EXPECT_EQ(admitted({0, 1, 2, 3, 4}), 4U) << "five for all, and one for each";
+  EXPECT_EQ(admitted({}), 4U) << "others hold them";
+}
+
+// The preempted one held what the newcomer finds cached: its pages are free now, and not twice.
+TEST(FairScheduler, PagesOfThePreemptedAreNotGivenAwayTwice) {
+  const std::vector<RunningView> running = {
+      {.id = SequenceId(1),
+       .prompt_tokens = 32,
+       .prefilled = 32,
+       .worst_case_pages = 2,
+       .held_pages = 1,
+       .exclusive_pages = 1},
+      {.id = SequenceId(2),
+       .prompt_tokens = 110,
+       .prefilled = 110,
+       .who = {.arrival = SteadyTime(std::chrono::seconds(1))},
+       .worst_case_pages = 4,
+       .held_pages = 4,
+       .exclusive_pages = 4}};
+  const std::vector<WaitingView> waiting = {
+      {.id = SequenceId(3), .worst_case_pages = 4, .prompt_tokens = 100, .who = {.priority = -1}}};
+  auto scheduler = *make_scheduler("fair", {});
+  const StepPlan plan =
+      scheduler->plan({.waiting = waiting,
+                       .running = running,
+                       .free_pages = 0,
+                       .now = SteadyTime(std::chrono::seconds(2)),
+                       .cached_prefix = [](SequenceId) { return CachedPrefix{.pages = 3}; }});
+  EXPECT_THAT(plan.preempt, ::testing::ElementsAre(SequenceId(2)));
+  EXPECT_THAT(plan.admit, ::testing::IsEmpty()) << "four pages are needed, three are left";
+}
+
 TEST(FairScheduler, WorstCasesDoNotKeepOthersOut) {
   // Each may generate 1000 tokens and stops after ten.
   std::vector<SimRequest> requests;

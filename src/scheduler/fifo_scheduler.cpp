@@ -7,6 +7,7 @@
 // requests with a large max_tokens keep others out for what they may never use.
 #include <algorithm>
 
+#include "scheduler/prefix_claims.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace spud::scheduler {
@@ -62,17 +63,24 @@ class FifoScheduler final : public Scheduler {
       free_pages -= std::max<std::int64_t>(sequence.worst_case_pages - sequence.held_pages, 0);
     }
     bool open = true;
+    internal::PrefixClaims claims;
     for (const WaitingView& sequence : input.waiting) {
       if (expired(sequence.deadline, input.now)) {
         plan.expire.push_back(sequence.id);
         continue;
       }
-      open = open && running < options_.max_sequences && sequence.worst_case_pages <= free_pages;
+      open = open && running < options_.max_sequences;
+      if (!open) continue;
+      const CachedPrefix cached =
+          input.cached_prefix ? input.cached_prefix(sequence.id) : CachedPrefix{};
+      const std::int64_t pages = sequence.worst_case_pages - cached.pages + claims.cost(cached);
+      open = pages <= free_pages;
       if (!open) continue;
       plan.admit.push_back(sequence.id);
-      free_pages -= sequence.worst_case_pages;
+      free_pages -= pages;
+      claims.claim(cached);
       ++running;
-      add_prefill(sequence.id, sequence.prompt_tokens);
+      add_prefill(sequence.id, sequence.prompt_tokens - cached.pages * options_.page_tokens);
     }
   }
 

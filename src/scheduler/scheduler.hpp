@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -74,11 +75,20 @@ struct RunningView {
   std::int64_t exclusive_pages = 0;  // of those, what others can have when it is preempted
 };
 
+// What the prefix cache holds of a waiting sequence's prompt while the step is planned.
+struct CachedPrefix {
+  std::int64_t pages = 0;  // whole ones, from the front
+  // Those among them that no sequence holds, by number: free to all until somebody takes them.
+  std::vector<std::uint32_t> idle;
+};
+
 struct SchedulerInput {
   std::span<const WaitingView> waiting;
   std::span<const RunningView> running;
   std::int64_t free_pages = 0;  // held by nobody, or by the prefix cache alone
   SteadyTime now;
+  // Asked only about those that might be admitted (it is not free). None: nothing is cached.
+  std::function<CachedPrefix(SequenceId)> cached_prefix;
 };
 
 // Cannot meet its deadline: not begun at all.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "scheduler/scheduler.hpp"
+#include "scheduler/simulated_pages.hpp"
 
 namespace spud::scheduler {
 
@@ -24,6 +25,9 @@ struct SimRequest {
   std::int64_t max_tokens = 0;  // 0 = as output
   SequenceClass who;
   double deadline_s = 0;  // after arrival; 0 = none
+  // Begins with so many tokens that others with the same number begin with too.
+  std::uint32_t prefix = 0;
+  std::int64_t prefix_tokens = 0;
 };
 
 struct SimResult {
@@ -45,12 +49,14 @@ struct SimReport {
   std::vector<double> steps_s;
   double end_s = 0;
   std::int64_t most_waiting = 0;
+  std::int64_t most_running = 0;
+  std::int64_t evicted = 0;  // pages of prefixes
 };
 
 class Simulation {
  public:
   Simulation(Scheduler& scheduler, SimOptions options)
-      : scheduler_(scheduler), options_(std::move(options)), free_pages_(options_.pages) {}
+      : scheduler_(scheduler), options_(std::move(options)), pages_(options_.pages) {}
 
   // `requests` in order of arrival.
   SimReport run(const std::vector<SimRequest>& requests) {
@@ -80,7 +86,8 @@ class Simulation {
       }
     }
     report.end_s = now;
-    EXPECT_EQ(free_pages_, options_.pages);
+    EXPECT_TRUE(pages_.all_back());
+    report.evicted = pages_.num_evicted();
     return report;
   }
 
@@ -90,7 +97,7 @@ class Simulation {
     std::uint64_t id = 0;
     std::int64_t computed = 0;
     std::int64_t generated = 0;
-    std::int64_t pages = 0;
+    SimulatedPages::Held pages;
     bool started = false;
     std::int64_t known() const { return request->prompt + generated; }
     bool decoding() const { return generated > 0 && computed == known() - 1; }
@@ -101,6 +108,12 @@ class Simulation {
   }
   std::int64_t pages_for(std::int64_t tokens) const {
     return (tokens + options_.limits.page_tokens - 1) / options_.limits.page_tokens;
+  }
+  // Whole pages, and never the last token.
+  SimulatedPages::Prefix prefix(const Sequence& s) const {
+    return {
+        .number = s.request->prefix,
+        .pages = std::min(s.request->prefix_tokens, s.known() - 1) / options_.limits.page_tokens};
   }
   std::int64_t limit(const Sequence& s) const {
     return s.request->max_tokens > 0 ? s.request->max_tokens : s.request->output;
@@ -134,11 +147,16 @@ class Simulation {
                          .deadline = deadline(s),
                          .who = who(s),
                          .worst_case_pages = pages_for(s.request->prompt + limit(s)),
-                         .held_pages = s.pages,
-                         .exclusive_pages = s.pages});
+                         .held_pages = s.pages.all(),
+                         .exclusive_pages = pages_.exclusive(prefix(s), s.pages)});
     }
-    return scheduler_.plan(
-        {.waiting = waiting, .running = running, .free_pages = free_pages_, .now = time(now)});
+    return scheduler_.plan({.waiting = waiting,
+                            .running = running,
+                            .free_pages = pages_.available(),
+                            .now = time(now),
+                            .cached_prefix = [this](SequenceId id) {
+                              return pages_.look_up(prefix(*find(waiting_, id)));
+                            }});
   }
 
   static std::deque<Sequence>::iterator find(std::deque<Sequence>& in, SequenceId id) {
@@ -155,7 +173,7 @@ class Simulation {
     for (auto* list : {&running_, &waiting_}) {
       const auto at = find(*list, id);
       if (at == list->end()) continue;
-      free_pages_ += at->pages;
+      pages_.release(prefix(*at), at->pages);
       list->erase(at);
       return;
     }
@@ -174,15 +192,19 @@ class Simulation {
     for (const SequenceId id : plan.preempt) {
       const auto at = find(running_, id);
       ASSERT_NE(at, running_.end());
-      free_pages_ += at->pages;
-      at->pages = at->computed = 0;
+      pages_.release(prefix(*at), at->pages);
+      at->computed = 0;
       ++report.results[id.value - 1].preempted;
       move(running_, waiting_, id);
     }
     for (const SequenceId id : plan.admit) {
       move(waiting_, running_, id);
-      find(running_, id)->started = true;
+      Sequence& admitted = *find(running_, id);
+      admitted.started = true;
+      pages_.attach(prefix(admitted), admitted.pages);
+      admitted.computed = admitted.pages.shared * options_.limits.page_tokens;
     }
+    report.most_running = std::max(report.most_running, std::ssize(running_));
     ASSERT_LE(std::ssize(running_), options_.limits.max_sequences);
   }
 
@@ -195,21 +217,20 @@ class Simulation {
     if (::testing::Test::HasFatalFailure()) return 0;
     StepCost cost;
     std::vector<std::uint64_t> sampled;
+    std::vector<SequenceId> computed;
     const auto compute = [&](SequenceId id, std::int64_t count) {
       const auto at = find(running_, id);
       ASSERT_NE(at, running_.end());
       ASSERT_GE(count, 1);
       ASSERT_LE(at->computed + count, at->known());
-      const std::int64_t more =
-          std::max<std::int64_t>(pages_for(at->computed + count) - at->pages, 0);
-      ASSERT_LE(more, free_pages_) << "a page that is not there";
-      free_pages_ -= more;
-      at->pages += more;
+      pages_.grow(at->pages, pages_for(at->computed + count));
+      if (::testing::Test::HasFatalFailure()) return;
       const bool samples = at->computed + count == at->known();
       cost.decode_rows += samples ? 1 : 0;
       cost.prefill_rows += samples ? count - 1 : count;
       cost.context_tokens += count * at->computed + count * (count + 1) / 2;
       at->computed += count;
+      computed.push_back(id);
       if (samples) sampled.push_back(id.value);
     };
     for (const SequenceId id : plan.decode) compute(id, 1);
@@ -219,6 +240,10 @@ class Simulation {
     const double took = options_.machine(cost);
     cost.duration = std::chrono::nanoseconds(static_cast<std::int64_t>(took * 1e9));
     scheduler_.observe(cost);
+    for (const SequenceId id : computed) {
+      Sequence& s = *find(running_, id);
+      pages_.publish(prefix(s), s.computed / options_.limits.page_tokens, s.pages);
+    }
     for (const std::uint64_t id : sampled) {
       const auto at = find(running_, SequenceId(id));
       SimResult& result = report.results[id - 1];
@@ -232,7 +257,7 @@ class Simulation {
 
   Scheduler& scheduler_;
   SimOptions options_;
-  std::int64_t free_pages_;
+  SimulatedPages pages_;
   double wake_s_ = 0;
   std::deque<Sequence> waiting_;
   std::deque<Sequence> running_;
