@@ -73,10 +73,15 @@ def median(values):
     return statistics.median(values) if values else None
 
 
+def short(value):
+    """A figure with as many digits as tell something."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.2f}" if abs(value) >= 0.095 else f"{value:.2g}"
+
+
 def spread(values):
     """Median absolute deviation, in per cent of the median."""
     middle = statistics.median(values)
-    return 100 * statistics.median(abs(v - middle) for v in values) / middle if middle else 0.0
+    return 100 * statistics.median(abs(v - middle) for v in values) / abs(middle) if middle else 0.0
 
 
 def free_port():
@@ -95,6 +100,18 @@ def post(port, path, body, limit_s=600):
 def get(port, path, limit_s=60):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=limit_s) as response:
         return json.load(response)
+
+
+def metrics(port):
+    """What /metrics says, by name; labelled ones are added up."""
+    found = {}
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as response:
+        for line in response.read().decode().splitlines():
+            if line and not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                name = name.partition("{")[0]
+                found[name] = found.get(name, 0.0) + float(value)
+    return found
 
 
 def model_name(port):
@@ -199,8 +216,16 @@ def model_file(name, models):
         return random_model(models)
     path = pathlib.Path(name) if "/" in name or name.endswith(".gguf") else models / f"{name}.gguf"
     if not path.exists():
-        sys.exit(f"bench: no model {path}; name smollm2-{{f16,q8_0,q4_0,q4_1}}, gemma3, random-1.1b or a file")
+        sys.exit(f"bench: no model {path}; name smollm2-{{f16,q8_0,q4_0,q4_1}}, gemma3, gemma3-q5_0, random-1.1b or a file")
     return path
+
+
+def made_from(model):
+    """The file that a model file of ours was quantised from; nothing where that is not known."""
+    if model.stem.startswith("gemma3-"):
+        return fetched_model("gemma-3-270m")
+    original = cache_folder() / "peers" / "models" / "smollm2-f16.gguf"
+    return original if model.stem.startswith("smollm2-") and model.stem != original.stem else None
 
 
 def print_table(rows, titles):
