@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A server at full load with clients of every bad kind, for as long as asked (--seconds, 60 unless
-# said): memory, threads and descriptors must stay where they are. SPUD_BIN and SPUD_MODEL choose
+# said; 3600 for the hour of docs/performance.md): memory, threads, pages and descriptors must stay
+# where they are. Exits 1 when something does not. SPUD_BIN and SPUD_MODEL choose
 # what is served. Last line: 'N passed, N failed'.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
