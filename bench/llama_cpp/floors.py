@@ -11,6 +11,8 @@ FLOORS = {"decode 1": 1.25, "prefill 512": 2.0, ("smollm2-q8_0", "prefill 512"):
           ("random-1.1b", "decode 1"): 1.1, ("random-1.1b", "prefill 512"): 1.5, ("random-1.1b", "decode 8"): 2.0}
 # Shares of the machine's limit.
 SHARES = {"decode 1": 0.85, "prefill 512": 0.5, "decode 8": 0.6, "decode 16": 0.6, "decode 32": 0.6}
+SHARES |= {("random-1.1b", figure): None for figure in SHARES}  # held to the ratios alone
+FLOORS |= {("random-1.1b", figure): None for figure in ("decode 16", "decode 32")}
 # Limits on spud's own figures: at most, at least. (Of 19 pages of a stream 16 are the prefix: stored once
 # for 16 streams they take 0.21 of what private ones would, stored twice 0.26.)
 CEILINGS = {"prefix p50 hit / cold": 0.15, "prefix pages shared / private": 0.25, "short p99, flooded / alone": 4.0,
@@ -25,8 +27,8 @@ LOWER_IS_BETTER = ("ttft", "memory", "ready", "/", "p99", "KL", "pages", "start"
 def find(table, model, figure):
     """The entry for a figure: of this model, of models that begin so, of all."""
     for key, value in table.items():
-        if isinstance(key, tuple) and key[1] == figure and (model == key[0] or key[0][-1] == "-"
-                                                            and model.startswith(key[0])):
+        if isinstance(key, tuple) and key[1] == figure and (model.startswith(key[0]) if key[0].endswith("-")
+                                                            else model == key[0]):
             return value
     return table.get(figure)
 

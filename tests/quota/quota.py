@@ -159,8 +159,9 @@ def main():
     cpus, began = len(os.sched_getaffinity(0)), time.monotonic()
     backend, tried = cpu_quota.find() if cpus >= 2 else (None, [f"{cpus} CPU is too few"])
     if backend is None:
-        print(f"skipped: no CPU quota can be set here ({'; '.join(tried)})")
-        print("0 passed, 0 failed, 1 skipped")
+        why = f"no CPU quota can be set here ({'; '.join(tried)})"
+        print(json.dumps({"skipped": why, "results": []}) if options.json else f"skipped: {why}\n0 passed, 0 failed, "
+              "1 skipped")
         return 0
     out = sys.stderr if options.json else sys.stdout
     rows = []
