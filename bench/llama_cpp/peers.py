@@ -228,8 +228,9 @@ def made_from(model):
     return original if model.stem.startswith("smollm2-") and model.stem != original.stem else None
 
 
-def print_table(rows, titles):
+def print_table(rows, titles, left=(0,)):
+    """Columns are right-aligned but for those in `left`."""
     widths = [max(len(str(row[i])) for row in [titles, *rows]) for i in range(len(titles))]
     for row in [titles, ["-" * width for width in widths], *rows]:
-        cells = [str(c).ljust(w) if i == 0 else str(c).rjust(w) for i, (c, w) in enumerate(zip(row, widths))]
+        cells = [str(c).ljust(w) if i in left else str(c).rjust(w) for i, (c, w) in enumerate(zip(row, widths))]
         print("  ".join(cells).rstrip())
