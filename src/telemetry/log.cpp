@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <mutex>
@@ -77,7 +78,7 @@ class LimitingSink final : public spdlog::sinks::sink {
     const std::string_view line = end == payload.npos ? payload : payload.substr(end + 1);
     const std::lock_guard lock(mutex_);
     std::uint64_t held_back = 0;
-    if (!admit(event, message.time, held_back)) return;
+    if (!admit(event, held_back)) return;
     if (held_back > 0 && options_.format == LogFormat::kText) {
       fmt::print(stderr, "{} held_back={}\n", line, held_back);
     } else if (held_back > 0 && line.ends_with('}')) {
@@ -92,13 +93,16 @@ class LimitingSink final : public spdlog::sinks::sink {
 
  private:
   struct Window {
-    spdlog::log_clock::time_point start;
+    // Not the message's own time: that is wall time, and whoever sets it would open or close
+    // windows.
+    std::chrono::steady_clock::time_point start;
     std::uint32_t count = 0;
     std::uint64_t held_back = 0;
   };
 
-  bool admit(std::string_view event, spdlog::log_clock::time_point now, std::uint64_t& held_back) {
+  bool admit(std::string_view event, std::uint64_t& held_back) {
     if (options_.window_seconds == 0) return true;
+    const auto now = std::chrono::steady_clock::now();
     auto it = windows_.find(event);
     if (it == windows_.end()) {
       if (windows_.size() >= kMaxTrackedEvents) return true;

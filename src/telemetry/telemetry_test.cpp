@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
 
 #include "telemetry/log.hpp"
 #include "telemetry/metrics.hpp"
@@ -34,6 +37,18 @@ TEST(Log, HoldsBackARepeatingLineButNotOthers) {
   EXPECT_THAT(output, Not(HasSubstr("again i=2")));
   EXPECT_THAT(output, HasSubstr("other"));
   EXPECT_THAT(output, Not(HasSubstr("too quiet")));
+}
+
+TEST(Log, AStepOfTheWallClockNeitherOpensNorClosesAWindow) {
+  init_logging({.level = Level::info, .burst = 2, .window_seconds = 3600});
+  ::testing::internal::CaptureStderr();
+  const auto now = spdlog::log_clock::now();
+  for (int i = 0; i < 9; ++i) {
+    spdlog::default_logger()->log(now + i * std::chrono::hours(2), spdlog::source_loc{},
+                                  spdlog::level::info, "again");
+  }
+  const std::string output = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::ranges::count(output, '\n'), 2);
 }
 
 TEST(Log, SuggestsTheNearestLevel) {
