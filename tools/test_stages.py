@@ -183,6 +183,10 @@ STAGES = (
           lambda run: script(run, "tests/exactness/run.sh"), needs=("build",)),
     Stage("quota", "how many threads are chosen under a CPU quota",
           lambda run: script(run, "tests/quota/run.sh", "--only-numbers"), needs=("build",)),
+    Stage("memory", "resident memory at full load within --memory",
+          lambda run: script(run, "tests/memory/run.sh", "--seconds", "10"), needs=("build",)),
+    Stage("clock", "a wall clock that jumps by an hour is noticed by nobody",
+          lambda run: script(run, "tests/clock_steps/run.sh"), needs=("build",)),
     Stage("soak", "a short time at full load with nothing left over",
           lambda run: script(run, "tests/soak/run.sh", "--seconds", "30"), needs=("build",)),
 )

@@ -63,7 +63,7 @@ EngineCore::EngineCore(EngineParts parts, const EngineCoreOptions& options,
       options_(options),
       pages_(std::move(cache), options.prefix_cache),
       scheduler_(std::move(scheduler)),
-      runner_(parts_.model, pages_.cache(), options.num_threads),
+      runner_(parts_.model, pages_.cache(), options.num_threads, options.logit_rows),
       submissions_(static_cast<std::size_t>(options.max_queue + options.max_sequences)) {
   counters_.available_pages = pages_.num_available();
   thread_ = std::thread([this] { run(); });

@@ -34,6 +34,7 @@ struct EngineCoreOptions {
   std::int64_t max_sequences = 0;  // running at a time
   std::int64_t max_queue = 0;      // waiting beside those that find a free place
   int num_threads = 1;
+  std::int64_t logit_rows = 0;  // most of a step whose full logits are wanted
   bool prefix_cache = true;
   bool speculation = true;
 };

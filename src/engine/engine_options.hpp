@@ -36,6 +36,8 @@ struct EngineOptions {
   double ageing_s = 1;
   std::int64_t batch_size = 16;
   double batch_wait_ms = 5;
+  // No setting: what the process holds beside the engine, of memory_bytes too.
+  std::int64_t reserved_bytes = 0;
 
   void visit_fields(config::FieldVisitor& visitor) {
     visitor.field({.name = "context",

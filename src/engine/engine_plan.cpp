@@ -12,7 +12,6 @@ namespace {
 
 // Waiting sequences whose cached prefix is looked up again in each step (a hash per page).
 constexpr std::int64_t kPeeksPerStep = 16;
-constexpr std::int64_t kMostSpeculating = 4;
 
 std::int64_t pages_for(std::int64_t tokens) {
   return static_cast<std::int64_t>(kvcache::pages_for(static_cast<std::size_t>(tokens)));
@@ -175,8 +174,8 @@ std::vector<StepShare> EngineCore::collect_work(const scheduler::StepPlan& plan)
         {.sequence = sequence, .num_tokens = count, .samples = count == sequence->pending()});
   };
   for (const scheduler::SequenceId id : plan.decode) add(id, 1);
-  // With more rows the step is bound by computing, and a wrong guess costs as much as a right one.
-  if (options_.speculation && plan.prefill.empty() && std::ssize(work) <= kMostSpeculating) {
+  if (options_.speculation && plan.prefill.empty() &&
+      std::ssize(work) <= StepRunner::kMostSpeculating) {
     for (StepShare& share : work) add_guesses(share);
   }
   for (const scheduler::PrefillChunk& chunk : plan.prefill) add(chunk.id, chunk.num_tokens);

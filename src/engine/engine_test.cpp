@@ -212,7 +212,7 @@ TEST_F(EngineTest, RefusesOptionsThatCannotWork) {
   };
   EXPECT_THAT(error_of({.context = 513}), HasSubstr("context is 513"));
   EXPECT_THAT(error_of({.max_sequences = 0}), HasSubstr("max_sequences"));
-  EXPECT_THAT(error_of({.kv_memory_bytes = 1000}), HasSubstr("kv_memory_bytes"));
+  EXPECT_THAT(error_of({.kv_memory_bytes = 1000}), HasSubstr("--kv-memory (kv_memory) is 1000"));
 }
 
 // Holds the engine between steps, so that tests decide what happens between them.

@@ -8,6 +8,8 @@
 
 #include "concurrency/cpu_budget.hpp"
 #include "engine/engine_core.hpp"
+#include "engine/memory_plan.hpp"
+#include "telemetry/log.hpp"
 
 namespace spud::engine {
 namespace {
@@ -33,59 +35,25 @@ Result<std::int64_t> pick_context(const EngineParts& parts, const EngineOptions&
   return options.context == 0 ? trained : options.context;
 }
 
-// The program itself, its tokenizer and connections.
-constexpr std::uint64_t kProgramBytes = 64U << 20;
-
-struct MemoryRoom {
-  std::uint64_t limit = 0;  // of everything
-  std::uint64_t fixed = 0;  // taken before any keys and values: weights, logits, program
-  std::uint64_t kv() const noexcept { return limit > fixed ? limit - fixed : 0; }
-};
-
-MemoryRoom measure_room(const EngineParts& parts, const EngineOptions& options,
-                        const CpuBudget& budget) {
-  const auto physical = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-                        static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
-  const model::HyperParameters& hyper = parts.model->hyper_parameters();
-  const auto logits = static_cast<std::uint64_t>(options.max_sequences * hyper.vocabulary) * 4;
-  MemoryRoom room;
-  room.limit = std::min(physical, budget.memory_limit_bytes.value_or(physical));
-  if (options.memory_bytes > 0) {
-    room.limit = std::min(room.limit, static_cast<std::uint64_t>(options.memory_bytes));
-  }
-  room.fixed = parts.model->weight_bytes() + logits + kProgramBytes;
-  return room;
+std::uint64_t machine_memory() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
 }
 
 Result<std::unique_ptr<kvcache::KvCache>> make_cache(const EngineParts& parts,
                                                      const EngineOptions& options,
-                                                     std::int64_t context,
+                                                     std::int64_t context, int threads,
                                                      const CpuBudget& budget) {
   SPUD_TRY(const kernels::KvType kv_type, kvcache::parse_kv_type(options.kv_type));
   const kvcache::Geometry geometry = parts.model->kv_geometry(kv_type);
-  const std::size_t page_bytes = geometry.page_bytes();
-  const std::size_t one_context = kvcache::pages_for(static_cast<std::size_t>(context));
-  const std::size_t all = one_context * static_cast<std::size_t>(options.max_sequences);
-  const MemoryRoom room = measure_room(parts, options, budget);
-  const auto asked = static_cast<std::uint64_t>(options.kv_memory_bytes);
-  if (asked > room.kv()) {
-    return fail(ErrorCode::kInvalidArgument,
-                "kv_memory_bytes is {}, but the memory limit of {} leaves {} beside weights and "
-                "workspace ({}): lower kv_memory_bytes, or raise memory_bytes",
-                asked, room.limit, room.kv(), room.fixed);
-  }
-  const std::uint64_t most = asked > 0                  ? asked
-                             : options.memory_bytes > 0 ? room.kv()
-                                                        : std::min(room.kv(), room.limit / 2);
-  const std::size_t pages = std::min<std::size_t>(all, most / page_bytes);
-  if (pages < one_context) {
-    return fail(ErrorCode::kInvalidArgument,
-                "the KV memory holds {} tokens; one full context of {} needs {} bytes, and weights "
-                "and workspace take {} of the {} allowed: raise kv_memory_bytes or memory_bytes, "
-                "or lower context",
-                pages * static_cast<std::size_t>(kernels::kPageTokens), context,
-                one_context * page_bytes, room.fixed, room.limit);
-  }
+  const MemoryLimit limit =
+      smallest_limit(options.memory_bytes, budget.memory_limit_bytes, machine_memory());
+  const MemoryPlan plan = plan_memory(*parts.model, options, geometry, context, threads);
+  SPUD_TRY(const std::size_t pages, choose_pages(plan, limit, options, context));
+  SPUD_LOG(info, "memory planned", {"limit", limit.bytes}, {"weights", plan.weights},
+           {"activations", plan.activations}, {"logits", plan.logits + plan.sampling},
+           {"requests", plan.requests + pages * plan.page_overhead}, {"program", plan.reserved},
+           {"kv", pages * plan.page_bytes}, {"most", plan.with_pages(pages)});
   return kvcache::KvCache::create(geometry, pages);
 }
 
@@ -110,15 +78,17 @@ Result<std::unique_ptr<Engine>> make_engine(EngineParts parts, const EngineOptio
   SPUD_TRY(check_vocabulary(parts));
   SPUD_TRY(const std::int64_t context, pick_context(parts, options));
   const CpuBudget budget = concurrency::read_cpu_budget();
-  SPUD_TRY(std::unique_ptr<kvcache::KvCache> cache, make_cache(parts, options, context, budget));
+  const int threads = options.threads > 0 ? static_cast<int>(options.threads) : budget.threads;
+  SPUD_TRY(std::unique_ptr<kvcache::KvCache> cache,
+           make_cache(parts, options, context, threads, budget));
   SPUD_TRY(auto policy, scheduler::make_scheduler(options.scheduler, scheduler_options(options)));
-  const EngineCoreOptions core{
-      .context = context,
-      .max_sequences = options.max_sequences,
-      .max_queue = options.max_queue,
-      .num_threads = options.threads > 0 ? static_cast<int>(options.threads) : budget.threads,
-      .prefix_cache = options.prefix_cache,
-      .speculation = options.speculation};
+  const EngineCoreOptions core{.context = context,
+                               .max_sequences = options.max_sequences,
+                               .max_queue = options.max_queue,
+                               .num_threads = threads,
+                               .logit_rows = most_logit_rows(options),
+                               .prefix_cache = options.prefix_cache,
+                               .speculation = options.speculation};
   return std::make_unique<EngineCore>(std::move(parts), core, std::move(cache), std::move(policy));
 }
 

@@ -23,7 +23,7 @@ std::uint64_t key_of(std::span<const TokenId> three) {
 }
 
 std::int64_t draft_length(double kept_share) {
-  if (kept_share > 0.8) return 6;
+  if (kept_share > 0.8) return NgramDraft::kLongest;
   return kept_share > 0.5 ? 4 : 2;
 }
 

@@ -18,6 +18,8 @@ namespace spud::engine {
 // One per sequence; thread-compatible.
 class NgramDraft {
  public:
+  static constexpr std::int64_t kLongest = 6;  // tokens of one proposal
+
   // At most `most` tokens that may follow `tokens`, which only ever grow between calls.
   std::vector<tokenizer::TokenId> propose(std::span<const tokenizer::TokenId> tokens,
                                           std::int64_t most);

@@ -108,12 +108,12 @@ bool Sampler::changes_logits() const noexcept {
   return !options_.logit_bias.empty() || (penalises_ && !history_.empty());
 }
 
-void Sampler::apply_penalties() {
+void Sampler::apply_penalties(std::vector<float>& logits) const {
   for (const auto& [token, bias] : options_.logit_bias) {
-    logits_[static_cast<std::size_t>(token)] += bias;
+    logits[static_cast<std::size_t>(token)] += bias;
   }
   for (const auto& [token, seen] : history_) {
-    float& logit = logits_[static_cast<std::size_t>(token)];
+    float& logit = logits[static_cast<std::size_t>(token)];
     // Keskar et al. 2019: divides what is positive, multiplies what is negative.
     logit = logit > 0 ? logit / options_.repetition_penalty : logit * options_.repetition_penalty;
     if (seen.output_count == 0) continue;
@@ -122,11 +122,12 @@ void Sampler::apply_penalties() {
   }
 }
 
-TokenId Sampler::sample(std::span<const float> logits, const kernels::KernelTable& kernels) {
+TokenId Sampler::sample(std::span<const float> logits, const kernels::KernelTable& kernels,
+                        SamplerScratch& scratch) {
   if (changes_logits()) {
-    logits_.assign(logits.begin(), logits.end());
-    apply_penalties();
-    logits = logits_;
+    scratch.logits.assign(logits.begin(), logits.end());
+    apply_penalties(scratch.logits);
+    logits = scratch.logits;
   }
   const auto best =
       static_cast<TokenId>(kernels.argmax(logits.data(), static_cast<std::int64_t>(logits.size())));
@@ -134,12 +135,14 @@ TokenId Sampler::sample(std::span<const float> logits, const kernels::KernelTabl
 
   const float max_logit = logits[static_cast<std::size_t>(best)];
   const float floor = max_logit - reach() * options_.temperature;
-  candidates_.clear();
+  Candidates& candidates = scratch.candidates;
+  candidates.clear();
+  candidates.reserve(logits.size());  // once, and no larger
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] >= floor) candidates_.push_back({logits[i], static_cast<TokenId>(i)});
+    if (logits[i] >= floor) candidates.push_back({logits[i], static_cast<TokenId>(i)});
   }
-  if (candidates_.empty()) return best;  // not-a-number logits; the engine ends such a sequence
-  return draw_from_candidates(max_logit);
+  if (candidates.empty()) return best;  // not-a-number logits; the engine ends such a sequence
+  return draw_from(candidates, max_logit);
 }
 
 std::optional<std::int32_t> Sampler::top_needed() const noexcept {
@@ -149,16 +152,17 @@ std::optional<std::int32_t> Sampler::top_needed() const noexcept {
   return options_.top_k;
 }
 
-TokenId Sampler::sample(std::span<const model::TopLogit> top) {
+TokenId Sampler::sample(std::span<const model::TopLogit> top) const {
   const model::TopLogit& best = top.front();
   if (options_.temperature == 0 || options_.top_k == 1) return best.token;
   const float floor = best.logit - reach() * options_.temperature;
-  candidates_.clear();
+  Candidates candidates;
+  candidates.reserve(top.size());
   for (const model::TopLogit& entry : top) {
-    if (entry.logit >= floor) candidates_.push_back({entry.logit, entry.token});
+    if (entry.logit >= floor) candidates.push_back({entry.logit, entry.token});
   }
-  if (candidates_.empty()) return best.token;
-  return draw_from_candidates(best.logit);
+  if (candidates.empty()) return best.token;
+  return draw_from(candidates, best.logit);
 }
 
 // How far below the best a token may be, in units of the temperature.
@@ -166,61 +170,63 @@ float Sampler::reach() const noexcept {
   return options_.min_p > 0 ? std::min(kNegligible, -std::log(options_.min_p)) : kNegligible;
 }
 
-TokenId Sampler::draw_from_candidates(float max_logit) {
-  keep_top_k();
-  weigh(max_logit);
-  keep_top_p();
-  return draw();
+TokenId Sampler::draw_from(Candidates& candidates, float max_logit) const {
+  keep_top_k(candidates);
+  weigh(candidates, max_logit);
+  keep_top_p(candidates);
+  return draw(candidates);
 }
 
 // In order of likelihood: sums over what is kept must not depend on how it was found.
-void Sampler::keep_top_k() {
+void Sampler::keep_top_k(Candidates& candidates) const {
   if (options_.top_k == 0) return;
-  const auto kept = std::min(candidates_.size(), static_cast<std::size_t>(options_.top_k));
-  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(kept),
-                    candidates_.end());
-  candidates_.resize(kept);
+  const auto kept = std::min(candidates.size(), static_cast<std::size_t>(options_.top_k));
+  std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(kept),
+                    candidates.end());
+  candidates.resize(kept);
 }
 
 // Logits to weights relative to the best.
-void Sampler::weigh(float max_logit) {
-  for (Candidate& candidate : candidates_) {
+void Sampler::weigh(Candidates& candidates, float max_logit) const {
+  for (SamplerScratch::Candidate& candidate : candidates) {
     candidate.value = std::exp((candidate.value - max_logit) / options_.temperature);
   }
 }
 
 // The smallest set of the most likely tokens whose probability reaches top_p.
-void Sampler::keep_top_p() {
+void Sampler::keep_top_p(Candidates& candidates) const {
   if (options_.top_p >= 1) return;
   double total = 0;
-  for (const Candidate& candidate : candidates_) total += static_cast<double>(candidate.value);
+  for (const SamplerScratch::Candidate& candidate : candidates)
+    total += static_cast<double>(candidate.value);
   const double wanted = total * static_cast<double>(options_.top_p);
   // Sorted in growing parts: the set is usually a few dozen of many thousand.
   std::size_t sorted = 0;
   double sum = 0;
-  for (std::size_t part = 64; sorted < candidates_.size(); part *= 4) {
-    const std::size_t end = std::min(candidates_.size(), sorted + part);
-    std::partial_sort(candidates_.begin() + static_cast<std::ptrdiff_t>(sorted),
-                      candidates_.begin() + static_cast<std::ptrdiff_t>(end), candidates_.end());
+  for (std::size_t part = 64; sorted < candidates.size(); part *= 4) {
+    const std::size_t end = std::min(candidates.size(), sorted + part);
+    std::partial_sort(candidates.begin() + static_cast<std::ptrdiff_t>(sorted),
+                      candidates.begin() + static_cast<std::ptrdiff_t>(end), candidates.end());
     for (; sorted < end; ++sorted) {
-      sum += static_cast<double>(candidates_[sorted].value);
+      sum += static_cast<double>(candidates[sorted].value);
       if (sum >= wanted) {
-        candidates_.resize(sorted + 1);
+        candidates.resize(sorted + 1);
         return;
       }
     }
   }
 }
 
-TokenId Sampler::draw() const {
+TokenId Sampler::draw(const Candidates& candidates) const {
   double total = 0;
-  for (const Candidate& candidate : candidates_) total += static_cast<double>(candidate.value);
+  for (const SamplerScratch::Candidate& candidate : candidates)
+    total += static_cast<double>(candidate.value);
   double left = uniform_draw(options_.seed, num_accepted_) * total;
-  for (const Candidate& candidate : candidates_) {
+  for (const SamplerScratch::Candidate& candidate : candidates) {
     left -= static_cast<double>(candidate.value);
     if (left < 0) return candidate.token;
   }
-  return candidates_.back().token;
+  return candidates.back().token;
 }
 
 }  // namespace spud::engine

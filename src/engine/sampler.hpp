@@ -32,22 +32,9 @@ LogprobResult compute_logprobs(std::span<const float> logits, TokenId token, std
 // The same from a summary that has the sum of exponentials, `token` and the `top` most likely ones.
 LogprobResult compute_logprobs(const model::LogitSummary& summary, TokenId token, std::int32_t top);
 
-// One per sequence; thread-compatible.
-class Sampler {
- public:
-  // `options` must be valid.
-  Sampler(SamplingOptions options, std::span<const TokenId> prompt);
-
-  // Draws number `count of tokens accepted so far`.
-  TokenId sample(std::span<const float> logits, const kernels::KernelTable& kernels);
-  // How many of the largest logits decide the next draw; nothing when all of them may.
-  std::optional<std::int32_t> top_needed() const noexcept;
-  // The same draw from at least so many, the largest first; `top` is not empty.
-  TokenId sample(std::span<const model::TopLogit> top);
-  // Tells what was appended to the output, so that penalties and the next draw know.
-  void accept(TokenId token);
-
- private:
+// What a draw works in: as large as the vocabulary when any token may be drawn, so it belongs to
+// the thread that draws, not to the sequence.
+struct SamplerScratch {
   struct Candidate {
     float value;  // logit, later weight
     TokenId token;
@@ -55,25 +42,50 @@ class Sampler {
       return value != other.value ? value > other.value : token < other.token;
     }
   };
+  std::vector<float> logits;  // changed copy
+  std::vector<Candidate> candidates;
+
+  // Most that it grows to.
+  static std::size_t bytes(std::int64_t vocabulary) noexcept {
+    return static_cast<std::size_t>(vocabulary) * (sizeof(float) + sizeof(Candidate));
+  }
+};
+
+// One per sequence; thread-compatible.
+class Sampler {
+ public:
+  // `options` must be valid.
+  Sampler(SamplingOptions options, std::span<const TokenId> prompt);
+
+  // Draws number `count of tokens accepted so far`.
+  TokenId sample(std::span<const float> logits, const kernels::KernelTable& kernels,
+                 SamplerScratch& scratch);
+  // How many of the largest logits decide the next draw; nothing when all of them may.
+  std::optional<std::int32_t> top_needed() const noexcept;
+  // The same draw from at least so many, the largest first; `top` is not empty.
+  TokenId sample(std::span<const model::TopLogit> top) const;
+  // Tells what was appended to the output, so that penalties and the next draw know.
+  void accept(TokenId token);
+
+ private:
+  using Candidates = std::vector<SamplerScratch::Candidate>;
   struct History {
     std::int32_t output_count = 0;
     bool in_prompt = false;
   };
   bool changes_logits() const noexcept;
-  void apply_penalties();
-  void weigh(float max_logit);
+  void apply_penalties(std::vector<float>& logits) const;
   float reach() const noexcept;
-  TokenId draw_from_candidates(float max_logit);
-  void keep_top_k();
-  void keep_top_p();
-  TokenId draw() const;
+  TokenId draw_from(Candidates& candidates, float max_logit) const;
+  void keep_top_k(Candidates& candidates) const;
+  void weigh(Candidates& candidates, float max_logit) const;
+  void keep_top_p(Candidates& candidates) const;
+  TokenId draw(const Candidates& candidates) const;
 
   SamplingOptions options_;
   bool penalises_;
   std::uint64_t num_accepted_ = 0;
   std::unordered_map<TokenId, History> history_;  // only when a penalty is on
-  std::vector<float> logits_;                     // changed copy
-  std::vector<Candidate> candidates_;
 };
 
 }  // namespace spud::engine

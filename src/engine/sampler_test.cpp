@@ -26,10 +26,11 @@ std::vector<float> halving_logits(std::size_t n) {
 
 std::map<TokenId, int> draw_many(SamplingOptions options, std::span<const float> logits,
                                  int draws) {
+  SamplerScratch scratch;
   std::map<TokenId, int> counts;
   for (int i = 0; i < draws; ++i) {
     options.seed = static_cast<std::uint64_t>(i);
-    ++counts[Sampler(options, {}).sample(logits, kKernels)];
+    ++counts[Sampler(options, {}).sample(logits, kKernels, scratch)];
   }
   return counts;
 }
@@ -43,8 +44,9 @@ TEST(Philox, GivesThePublishedNumbers) {
 }
 
 TEST(Sampler, TemperatureZeroTakesTheFirstOfTheBest) {
+  SamplerScratch scratch;
   const std::vector<float> logits = {1, 3, 3, 2};
-  EXPECT_EQ(Sampler({.temperature = 0}, {}).sample(logits, kKernels), 1);
+  EXPECT_EQ(Sampler({.temperature = 0}, {}).sample(logits, kKernels, scratch), 1);
 }
 
 TEST(Sampler, DrawsFollowTheDistribution) {
@@ -85,43 +87,48 @@ TEST(Sampler, TopPLooksFarEnoughInFlatDistributions) {
 }
 
 TEST(Sampler, LogitBiasBansAndForces) {
+  SamplerScratch scratch;
   SamplingOptions options{.temperature = 0};
   options.logit_bias = {{0, -1000.0F}, {7, 4.0F}};
-  EXPECT_EQ(Sampler(options, {}).sample(halving_logits(20), kKernels), 1);
+  EXPECT_EQ(Sampler(options, {}).sample(halving_logits(20), kKernels, scratch), 1);
   options.logit_bias[7] = 100;
-  EXPECT_EQ(Sampler(options, {}).sample(halving_logits(20), kKernels), 7);
+  EXPECT_EQ(Sampler(options, {}).sample(halving_logits(20), kKernels, scratch), 7);
 }
 
 TEST(Sampler, PresenceAndFrequencyPenaltiesCountTheOutputOnly) {
+  SamplerScratch scratch;
   const std::vector<float> logits = {2.0F, 1.5F, 0.0F};
   const std::vector<TokenId> prompt = {0, 0, 0};
   Sampler presence({.temperature = 0, .presence_penalty = 1}, prompt);
-  EXPECT_EQ(presence.sample(logits, kKernels), 0);
+  EXPECT_EQ(presence.sample(logits, kKernels, scratch), 0);
   presence.accept(0);
-  EXPECT_EQ(presence.sample(logits, kKernels), 1);
+  EXPECT_EQ(presence.sample(logits, kKernels, scratch), 1);
   Sampler frequency({.temperature = 0, .frequency_penalty = 0.3F}, prompt);
   frequency.accept(0);
-  EXPECT_EQ(frequency.sample(logits, kKernels), 0);
+  EXPECT_EQ(frequency.sample(logits, kKernels, scratch), 0);
   frequency.accept(0);
-  EXPECT_EQ(frequency.sample(logits, kKernels), 1);
+  EXPECT_EQ(frequency.sample(logits, kKernels, scratch), 1);
 }
 
 TEST(Sampler, RepetitionPenaltyCountsThePromptToo) {
+  SamplerScratch scratch;
   const std::vector<float> logits = {2.0F, 1.5F, -1.0F};
   const std::vector<TokenId> prompt = {0};
-  EXPECT_EQ(Sampler({.temperature = 0, .repetition_penalty = 2}, prompt).sample(logits, kKernels),
+  EXPECT_EQ(Sampler({.temperature = 0, .repetition_penalty = 2}, prompt)
+                .sample(logits, kKernels, scratch),
             1);
-  EXPECT_EQ(Sampler({.temperature = 0}, prompt).sample(logits, kKernels), 0);
+  EXPECT_EQ(Sampler({.temperature = 0}, prompt).sample(logits, kKernels, scratch), 0);
 }
 
 TEST(Sampler, SameSeedAndPositionGiveTheSameDraw) {
+  SamplerScratch scratch;
   const auto logits = halving_logits(20);
   Sampler a({.seed = 5}, {});
   Sampler b({.seed = 5}, {});
   std::vector<TokenId> drawn;
   for (int i = 0; i < 50; ++i) {
-    drawn.push_back(a.sample(logits, kKernels));
-    ASSERT_EQ(b.sample(logits, kKernels), drawn.back());
+    drawn.push_back(a.sample(logits, kKernels, scratch));
+    ASSERT_EQ(b.sample(logits, kKernels, scratch), drawn.back());
     a.accept(drawn.back());
     b.accept(drawn.back());
   }
@@ -142,6 +149,7 @@ model::LogitSummary summary_of(const std::vector<float>& logits, std::int32_t co
 }
 
 TEST(Sampler, DrawsTheSameFromTheLargestLogitsAsFromAll) {
+  SamplerScratch scratch;
   std::mt19937 random(1);
   std::vector<float> logits(2000);
   // Steps of a quarter: many equals, also where the list is cut.
@@ -161,7 +169,7 @@ TEST(Sampler, DrawsTheSameFromTheLargestLogitsAsFromAll) {
       // More than it needs must not matter: log-probabilities may want them.
       const auto summary = summary_of(logits, *reduced.top_needed() + 3);
       for (int i = 0; i < 4; ++i) {
-        const TokenId token = full.sample(logits, kKernels);
+        const TokenId token = full.sample(logits, kKernels, scratch);
         ASSERT_EQ(reduced.sample(summary.top), token) << "top_k " << options.top_k;
         full.accept(token);
         reduced.accept(token);

@@ -36,9 +36,10 @@ void Sequence::restart() {
   if (completion_tokens_ == 0) prompt_events_.clear();
 }
 
-SampledToken Sequence::sample(std::span<const float> logits, const kernels::KernelTable& kernels) {
+SampledToken Sequence::sample(std::span<const float> logits, const kernels::KernelTable& kernels,
+                              SamplerScratch& scratch) {
   SampledToken sampled;
-  sampled.token = sampler_.sample(logits, kernels);
+  sampled.token = sampler_.sample(logits, kernels, scratch);
   sampled.broken = !std::isfinite(logits[static_cast<std::size_t>(sampled.token)]);
   if (request_.top_logprobs >= 0 && !sampled.broken) {
     sampled.logprobs = compute_logprobs(logits, sampled.token, request_.top_logprobs, kernels);

@@ -64,7 +64,8 @@ class Sequence {
   // Its pages are gone; all is to be computed again.
   void restart();
 
-  SampledToken sample(std::span<const float> logits, const kernels::KernelTable& kernels);
+  SampledToken sample(std::span<const float> logits, const kernels::KernelTable& kernels,
+                      SamplerScratch& scratch);
   // What the next sample needs of the logits; nothing when it needs all of them.
   std::optional<model::LogitSummary> logits_needed() const;
   SampledToken sample(const model::LogitSummary& summary);

@@ -5,19 +5,16 @@
 #include <utility>
 
 namespace spud::engine {
-namespace {
-
-// Prompt log-probs need the logits of every row, a megabyte each for large vocabularies.
-constexpr std::int64_t kScoredRows = 16;
-
-}  // namespace
 
 StepRunner::StepRunner(std::shared_ptr<const model::Model> model, kvcache::KvCache& cache,
-                       int num_threads)
+                       int num_threads, std::int64_t logit_rows)
     : model_(std::move(model)),
       cache_(cache),
       workspace_(model_->make_workspace()),
-      pool_(num_threads) {}
+      pool_(num_threads) {
+  // Resident only as far as it is used; growing by copies would need more than that.
+  logits_.reserve(static_cast<std::size_t>(logit_rows * model_->hyper_parameters().vocabulary));
+}
 
 void StepRunner::run(std::vector<StepShare>& work) {
   for (StepShare& item : work) {
@@ -38,11 +35,28 @@ void StepRunner::run(std::vector<StepShare>& work) {
   sample(work);
 }
 
-SampledToken StepRunner::sample_row(const StepShare& share, std::size_t row) const {
+SampledToken StepRunner::sample_row(const StepShare& share, std::size_t row) {
+  return sample_logits(*share.sequence, share.logits_row + row);
+}
+
+// Any thread of the pool.
+SampledToken StepRunner::sample_logits(Sequence& sequence, std::size_t logits_row) {
   const auto vocabulary = static_cast<std::size_t>(model_->hyper_parameters().vocabulary);
-  const std::span<const float> logits(logits_);
-  return share.sequence->sample(logits.subspan((share.logits_row + row) * vocabulary, vocabulary),
-                                model_->kernel_table());
+  std::unique_ptr<SamplerScratch> scratch;
+  {
+    const std::scoped_lock lock(scratch_mutex_);
+    if (!idle_scratch_.empty()) {
+      scratch = std::move(idle_scratch_.back());
+      idle_scratch_.pop_back();
+    }
+  }
+  if (scratch == nullptr) scratch = std::make_unique<SamplerScratch>();
+  SampledToken sampled =
+      sequence.sample(std::span<const float>(logits_).subspan(logits_row * vocabulary, vocabulary),
+                      model_->kernel_table(), *scratch);
+  const std::scoped_lock lock(scratch_mutex_);
+  idle_scratch_.push_back(std::move(scratch));
+  return sampled;
 }
 
 void StepRunner::build_batch(std::vector<StepShare>& work) {
@@ -107,19 +121,14 @@ void StepRunner::sample(std::vector<StepShare>& work) {
   for (StepShare& item : work) {
     if (item.samples) sampling_.push_back(&item);
   }
-  const auto vocabulary = static_cast<std::size_t>(model_->hyper_parameters().vocabulary);
   pool_.parallel_for(
       static_cast<std::int64_t>(sampling_.size()), 1, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
           const auto index = static_cast<std::size_t>(i);
           StepShare& item = *sampling_[index];
           const Output& output = outputs_[index];
-          item.sampled =
-              output.summary
-                  ? item.sequence->sample(*output.summary)
-                  : item.sequence->sample(
-                        std::span(logits_).subspan(output.logits_row * vocabulary, vocabulary),
-                        model_->kernel_table());
+          item.sampled = output.summary ? item.sequence->sample(*output.summary)
+                                        : sample_logits(*item.sequence, output.logits_row);
         }
       });
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -32,12 +33,19 @@ struct StepShare {
 // Engine thread only.
 class StepRunner {
  public:
-  StepRunner(std::shared_ptr<const model::Model> model, kvcache::KvCache& cache, int num_threads);
+  // Prompt log-probs need the logits of every row, a megabyte each for large vocabularies.
+  static constexpr std::int64_t kScoredRows = 16;
+  // With more rows a step is bound by computing, and a wrong guess costs as much as a right one.
+  static constexpr std::int64_t kMostSpeculating = 4;
+
+  // `logit_rows`: most rows of one step whose full logits are wanted.
+  StepRunner(std::shared_ptr<const model::Model> model, kvcache::KvCache& cache, int num_threads,
+             std::int64_t logit_rows);
 
   // Advances `computed` of the sequences; tokens are sampled, not yet accepted.
   void run(std::vector<StepShare>& work);
   // From the logits of a later speculative row of the latest run, once all before it are accepted.
-  SampledToken sample_row(const StepShare& share, std::size_t row) const;
+  SampledToken sample_row(const StepShare& share, std::size_t row);
 
   // Computes as many rows of nothing in particular, for the time it takes: `streams` sequences of
   // one token that sample, and `rows` of one prompt. False when there are no pages for it.
@@ -47,6 +55,7 @@ class StepRunner {
   void score_prompt_rows(Sequence& sequence, std::int64_t count);
   void build_batch(std::vector<StepShare>& work);
   void sample(std::vector<StepShare>& work);
+  SampledToken sample_logits(Sequence& sequence, std::size_t logits_row);
 
   std::shared_ptr<const model::Model> model_;
   kvcache::KvCache& cache_;
@@ -61,6 +70,8 @@ class StepRunner {
   std::size_t num_logit_rows_ = 0;
   std::vector<float> logits_;
   std::vector<StepShare*> sampling_;
+  std::mutex scratch_mutex_;                                   // guards the next one
+  std::vector<std::unique_ptr<SamplerScratch>> idle_scratch_;  // one for each thread at most
   concurrency::ThreadPool pool_;  // last: its threads use what is above
 };
 

@@ -53,6 +53,18 @@ std::shared_ptr<Model::Workspace> Decoder::make_workspace() const {
   return ws;
 }
 
+std::size_t Model::Workspace::bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const AlignedBuffer* buffer : {&x, &normed, &projected, &query, &key, &value, &attended,
+                                      &gate, &up, &cos_sin, &prepared.rows[0], &prepared.rows[1]}) {
+    sum += buffer->size();
+  }
+  return sum;
+}
+
+// Its memory is not touched, so this costs nothing.
+std::size_t Decoder::workspace_bytes() const { return make_workspace()->bytes(); }
+
 void Decoder::forward(std::span<const SequenceSlice> batch, kvcache::KvCache& cache,
                       Workspace& workspace, concurrency::ThreadPool& pool, std::span<float> logits,
                       const ActivationObserver* observer) const {

@@ -36,6 +36,7 @@ class Decoder final : public Model {
   std::size_t weight_bytes() const noexcept override;
   const kernels::KernelTable& kernel_table() const noexcept override { return kernels_; }
   std::shared_ptr<Workspace> make_workspace() const override;
+  std::size_t workspace_bytes() const override;
   void forward(std::span<const SequenceSlice> batch, kvcache::KvCache& cache, Workspace& workspace,
                concurrency::ThreadPool& pool, std::span<float> logits,
                const ActivationObserver* observer) const override;

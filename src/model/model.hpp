@@ -94,6 +94,7 @@ class Model {
   // Scratch buffers, grown to the largest batch seen; one per forwarding thread.
   class Workspace;
   virtual std::shared_ptr<Workspace> make_workspace() const = 0;
+  virtual std::size_t workspace_bytes() const = 0;  // of one, however large the batch
 
   // Writes K/V of all tokens into `cache` and logits into `logits` [sum of (n - first_logit),
   // vocabulary], slices in order, those with a summary left out. Pure in exact arithmetic order:

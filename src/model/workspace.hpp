@@ -29,14 +29,16 @@ class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::size_t bytes)
-      : memory_(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)),
-                &std::free) {
+      : size_((bytes + 63) / 64 * 64),
+        memory_(static_cast<std::byte*>(std::aligned_alloc(64, size_)), &std::free) {
     SPUD_CHECK(memory_ != nullptr);
   }
+  std::size_t size() const noexcept { return size_; }
   std::byte* bytes() noexcept { return memory_.get(); }
   float* floats() noexcept { return reinterpret_cast<float*>(memory_.get()); }
 
  private:
+  std::size_t size_ = 0;
   std::unique_ptr<std::byte, void (*)(void*)> memory_{nullptr, &std::free};
 };
 
@@ -89,6 +91,8 @@ class Model::Workspace {
   std::vector<std::int64_t> logit_rows;
   std::vector<kernels::ExpSum> exp_sums;  // [logit rows][tiles]
   std::vector<LogitSummary*> summaries;   // by logit row; null = full logits
+
+  std::size_t bytes() const noexcept;  // of the buffers; the rest is small
 };
 
 }  // namespace spud::model

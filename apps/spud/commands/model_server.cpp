@@ -21,6 +21,7 @@
 #include "http/task_group.hpp"
 #include "quality/certificate.hpp"
 #include "spud/isa_option.hpp"
+#include "spud/process_memory.hpp"
 #include "telemetry/log.hpp"
 
 namespace spud::app {
@@ -95,14 +96,50 @@ void load_chat_template(const formats::ModelFile& file, gateway::ModelHost& host
   SPUD_LOG(warn, "chat is off", {"why", host.no_chat_reason});
 }
 
-http::ServerOptions http_options(const ServeOptions& options) {
+struct BodyLimits {
+  std::size_t one = 0;
+  std::size_t all = 0;      // of all connections together
+  std::size_t planned = 0;  // memory to set aside for them; none without a limit to keep
+};
+
+// Under a memory limit a body may be no longer than one whose prompt fills the context, with room
+// for what JSON makes of it.
+BodyLimits body_limits(const ServeOptions& options, const concurrency::CpuBudget& budget,
+                       std::int64_t context) {
+  constexpr std::size_t kBase = 64U << 10;
+  constexpr std::size_t kPerToken = 16;
+  constexpr std::size_t kAtATime = 16;
+  // Parsed and tokenised it takes so many times its length; measured, text of nothing but spaces.
+  constexpr std::size_t kParsedBytes = 46;
+  BodyLimits limits{.one = static_cast<std::size_t>(options.max_body_bytes)};
+  limits.all = std::max(http::ServerOptions{}.max_total_body_bytes, 2 * limits.one);
+  if (options.memory == 0 && !budget.memory_limit_bytes) return limits;
+  limits.one = std::min(limits.one, kBase + kPerToken * static_cast<std::size_t>(context));
+  limits.all = std::min(limits.all, kAtATime * limits.one);
+  limits.planned = limits.all + kBlockingThreads * kParsedBytes * limits.one;
+  return limits;
+}
+
+// What the process has and will have beside the engine and the weights: program, tokenizer,
+// bodies, and what the allocator keeps for itself.
+std::int64_t reserved_bytes(const ServeOptions& options, const BodyLimits& bodies,
+                            const model::Model& model) {
+  constexpr std::uint64_t kAllocator = 8U << 20;
+  const ProcessMemory memory = read_process_memory();
+  // Weights that are mapped from a file are not among the anonymous bytes.
+  const std::uint64_t weights = options.packed_weights.empty() ? model.weight_bytes() : 0;
+  const std::uint64_t own = memory.anonymous > weights ? memory.anonymous - weights : 0;
+  return static_cast<std::int64_t>(own + memory.program_text + kAllocator + bodies.planned);
+}
+
+http::ServerOptions http_options(const ServeOptions& options, const BodyLimits& bodies) {
   http::ServerOptions out;
   out.host = options.host;
   out.port = static_cast<std::uint16_t>(options.port);
   out.max_connections = static_cast<std::size_t>(options.max_connections);
   out.max_header_bytes = static_cast<std::size_t>(options.max_header_bytes);
-  out.max_body_bytes = static_cast<std::size_t>(options.max_body_bytes);
-  out.max_total_body_bytes = std::max(out.max_total_body_bytes, 2 * out.max_body_bytes);
+  out.max_body_bytes = bodies.one;
+  out.max_total_body_bytes = bodies.all;
   out.header_timeout = seconds(options.header_timeout_s);
   out.body_timeout = seconds(options.body_timeout_s);
   out.idle_timeout = seconds(options.idle_timeout_s);
@@ -189,8 +226,9 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
   SPUD_TRY(auto tokenizer, tokenizer::Tokenizer::create(file->metadata()));
   load_chat_template(*file, parts.host);
 
-  const concurrency::ThreadChoice choice = concurrency::choose_threads(
-      globals.threads > 0 ? globals.threads : options.threads, concurrency::read_cpu_budget());
+  const concurrency::CpuBudget budget = concurrency::read_cpu_budget();
+  const concurrency::ThreadChoice choice =
+      concurrency::choose_threads(globals.threads > 0 ? globals.threads : options.threads, budget);
   const int threads = choice.threads;
   std::shared_ptr<const model::Model> model;
   {
@@ -199,21 +237,26 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
              model::Model::load(file, loaders,
                                 {.isa_limit = isa, .packed_folder = options.packed_weights}));
   }
-  const engine::EngineOptions engine_options{.context = options.ctx,
-                                             .max_sequences = options.max_sequences,
-                                             .max_queue = options.max_queue,
-                                             .kv_memory_bytes = options.kv_memory,
-                                             .kv_type = options.kv_type,
-                                             .step_rows = options.step_rows,
-                                             .threads = threads,
-                                             .prefix_cache = options.prefix_cache,
-                                             .memory_bytes = options.memory,
-                                             .speculation = options.speculation,
-                                             .scheduler = options.scheduler,
-                                             .step_target_ms = options.step_target_ms,
-                                             .ageing_s = options.ageing_s,
-                                             .batch_size = options.batch_size,
-                                             .batch_wait_ms = options.batch_wait_ms};
+  const std::int64_t trained = model->hyper_parameters().context_length;
+  const BodyLimits bodies =
+      body_limits(options, budget, options.ctx > 0 ? std::min(options.ctx, trained) : trained);
+  const engine::EngineOptions engine_options{
+      .context = options.ctx,
+      .max_sequences = options.max_sequences,
+      .max_queue = options.max_queue,
+      .kv_memory_bytes = options.kv_memory,
+      .kv_type = options.kv_type,
+      .step_rows = options.step_rows,
+      .threads = threads,
+      .prefix_cache = options.prefix_cache,
+      .memory_bytes = options.memory,
+      .speculation = options.speculation,
+      .scheduler = options.scheduler,
+      .step_target_ms = options.step_target_ms,
+      .ageing_s = options.ageing_s,
+      .batch_size = options.batch_size,
+      .batch_wait_ms = options.batch_wait_ms,
+      .reserved_bytes = reserved_bytes(options, bodies, *model)};
   if (!options.request_log.empty()) {
     SPUD_TRY(impl->request_log, open_request_log(options, *file, *model, parts.host.card.id));
     parts.request_log = impl->request_log.get();
@@ -234,7 +277,7 @@ Result<std::unique_ptr<ModelServer>> ModelServer::open(const ServeOptions& optio
                   parts.host.card.context, threads, choice.reason);
   SPUD_LOG(info, "threads chosen", {"threads", threads}, {"why", choice.reason});
   impl->gateway = std::make_unique<gateway::Gateway>(gateway_options(options), std::move(parts));
-  http::ServerOptions server_options = http_options(options);
+  http::ServerOptions server_options = http_options(options, bodies);
   server_options.on_connections = [connections = impl->metrics.connections](std::size_t count) {
     connections.set(static_cast<double>(count));
   };

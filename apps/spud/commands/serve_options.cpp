@@ -73,8 +73,9 @@ void ServeOptions::visit_fields(config::FieldVisitor& visitor) {
                 step_rows);
   visitor.field(
       {.name = "memory",
-       .help = "Memory for weights, keys and values and workspace together, in bytes; 0 = "
-               "what the cgroup allows",
+       .help = "Memory for all of it, in bytes: weights, keys and values, workspace, program, and "
+               "requests, which may then be no longer than the context needs; 0 = what the cgroup "
+               "allows",
        .min = 0},
       memory);
   visitor.field({.name = "prefix_cache",
