@@ -24,6 +24,12 @@ scheduler::SequenceClass class_of(const Sequence& sequence) {
           .arrival = sequence.submitted};
 }
 
+// Tokens; all that it may have where nothing can end it earlier.
+std::int64_t least_to_come(const Sequence& sequence) {
+  if (!sequence.request().ignore_eos || !sequence.request().stop.empty()) return 1;
+  return sequence.request().max_tokens - sequence.completion_tokens();
+}
+
 }  // namespace
 
 scheduler::WaitingView EngineCore::view_waiting(Sequence& sequence) const {
@@ -33,9 +39,7 @@ scheduler::WaitingView EngineCore::view_waiting(Sequence& sequence) const {
           .deadline = sequence.request().deadline,
           .who = class_of(sequence),
           .cached_tokens = sequence.cached_estimate,
-          .min_new_tokens = sequence.request().ignore_eos && sequence.request().stop.empty()
-                                ? sequence.request().max_tokens - sequence.completion_tokens()
-                                : 1,
+          .min_new_tokens = least_to_come(sequence),
           .max_new_tokens = sequence.request().max_tokens - sequence.completion_tokens(),
           .started = sequence.started.has_value()};
 }
@@ -52,7 +56,10 @@ scheduler::RunningView EngineCore::view_running(const Sequence& sequence,
           .worst_case_pages = pages_for(sequence.worst_case_tokens()),
           .held_pages = held,
           // Only a policy that is short of pages asks; else an upper bound will do.
-          .exclusive_pages = pages_are_short ? pages_.num_exclusive(sequence) : held};
+          .exclusive_pages = pages_are_short ? pages_.num_exclusive(sequence) : held,
+          .generated = sequence.completion_tokens(),
+          .min_new_tokens = least_to_come(sequence),
+          .max_new_tokens = sequence.request().max_tokens - sequence.completion_tokens()};
 }
 
 scheduler::StepPlan EngineCore::make_plan() {

@@ -3,24 +3,14 @@
 
 #include <algorithm>
 
+#include "scheduler/deadline_forecast.hpp"
+
 namespace spud::scheduler::internal {
 namespace {
 
 // A sequence is admitted when, beside its prompt, it and all that run can grow by so many pages:
 // otherwise one would be preempted right after another was let in.
 constexpr std::int64_t kGrowthPages = 2;
-// Without a target of the operator's own. Below this a step's fixed cost is too much of it; longer,
-// and whoever arrives waits longer for the step that is under way than its own prompt takes.
-constexpr double kShortestTarget = 16e-3;
-// Prompts may make a step this much longer than its decode rows alone: a first token that comes
-// late is felt more than a later one that comes in three times the shortest time. Not where tenants
-// share the machine: none is slowed down that much by what another one sends.
-constexpr double kStretch = 3;
-constexpr double kStretchBetweenTenants = 1.5;
-
-double seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 }  // namespace
 
@@ -52,15 +42,7 @@ FairPlan::FairPlan(const SchedulerOptions& options, const SchedulerInput& input,
     context_ += item.computed + 1;
   }
   const double decoding_s = decode_rows_ == 0 ? 0 : predict_s();
-  const double stretch = tenants_.size() > 1 ? kStretchBetweenTenants : kStretch;
-  target_s_ = options.step_target.count() > 0 ? seconds(options.step_target)
-                                              : std::max(kShortestTarget, stretch * decoding_s);
-}
-
-// A level of priority is worth a head start of `ageing`: whoever waits longer than that overtakes.
-// The same for all, so that the order never changes and nobody starves.
-std::int64_t FairPlan::rank_of(const SequenceClass& who) const {
-  return who.arrival.time_since_epoch().count() + who.priority * options_.ageing.count();
+  target_s_ = step_target_s(options, decoding_s, tenants_.size());
 }
 
 FairPlan::Item FairPlan::make_item(const RunningView& view, std::size_t index) const {
@@ -69,7 +51,7 @@ FairPlan::Item FairPlan::make_item(const RunningView& view, std::size_t index) c
           .index = index,
           .id = view.id,
           .tenant = view.who.tenant,
-          .rank = rank_of(view.who),
+          .rank = rank_of(view.who, options_),
           .computed = view.prefilled,
           .known = decodes ? view.prefilled + 1 : view.prompt_tokens,
           .held_pages = view.held_pages,
@@ -82,7 +64,7 @@ FairPlan::Item FairPlan::make_item(const WaitingView& view, std::size_t index) c
   return {.index = index,
           .id = view.id,
           .tenant = view.who.tenant,
-          .rank = rank_of(view.who),
+          .rank = rank_of(view.who, options_),
           .computed = std::min(view.cached_tokens, view.prompt_tokens - 1),
           .known = view.prompt_tokens,
           .worst_case_pages = view.worst_case_pages};
@@ -357,52 +339,6 @@ void FairPlan::add_chunk(Item& item, std::int64_t count) {
 void FairPlan::unblock() {
   if (num_running_ < 2 || !plan_.preempt.empty() || !plan_.expire.empty()) return;
   preempt(*worst_running(/*among_largest_tenant=*/false));
-}
-
-double FairPlan::service_s(const WaitingView& view) const {
-  const std::int64_t rows = std::max<std::int64_t>(view.prompt_tokens - view.cached_tokens, 1);
-  const std::int64_t context = rows * view.cached_tokens + rows * (rows + 1) / 2;
-  const double one = model_.predict_s(1, 0, view.prompt_tokens);
-  return model_.predict_s(1, rows - 1, context) +
-         static_cast<double>(view.min_new_tokens - 1) * one;
-}
-
-double FairPlan::queueing_s(const WaitingView& view, double residence_s) const {
-  const std::int64_t rank = rank_of(view.who);
-  double total_rows = 0;
-  double own_rows = 0;
-  double total_ahead = 0;
-  double own_ahead = 0;
-  for (const std::vector<Item>* items : {&running_, &waiting_}) {
-    for (const Item& item : *items) {
-      if (item.gone || item.decodes || item.id == view.id) continue;
-      const auto rows = static_cast<double>(item.known - item.computed);
-      const bool own = item.tenant == view.who.tenant;
-      if (own && item.rank > rank) continue;
-      total_rows += rows;
-      own_rows += own ? rows : 0;
-      total_ahead += item.running ? 0 : 1;
-      own_ahead += own && !item.running ? 1 : 0;
-    }
-  }
-  double weights = 0;
-  for (const auto& [number, tenant] : tenants_) weights += queue_.weight(number);
-  const double share = weights > 0 && tenants_.contains(view.who.tenant)
-                           ? queue_.weight(view.who.tenant) / weights
-                           : 1;
-  // Rows per second beside what decodes now; a long prompt has about half of its length behind it.
-  const double decoding = decode_rows_ == 0 ? 0 : predict_s();
-  const CostModel::Coefficients cost = model_.coefficients();
-  const double row =
-      cost.prefill_row + cost.context_token * 0.5 * static_cast<double>(view.prompt_tokens);
-  const double usable = std::max(target_s_ - std::max(decoding, cost.fixed), row);
-  const double rate = usable / std::max(row, 1e-9) / target_s_;
-  const double rows_s = std::min(own_rows / (rate * share), total_rows / rate);
-  if (num_running_ < options_.max_sequences) return rows_s;
-  const auto places = static_cast<double>(options_.max_sequences);
-  const double places_s =
-      residence_s * std::min((own_ahead + 1) / (places * share), (total_ahead + 1) / places);
-  return std::max(rows_s, places_s);
 }
 
 }  // namespace spud::scheduler::internal

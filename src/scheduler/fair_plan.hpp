@@ -27,10 +27,6 @@ class FairPlan {
   StepPlan take() && { return std::move(plan_); }
   StepPlan& plan() noexcept { return plan_; }
 
-  // Seconds from now until a waiting sequence would have its first `min_new_tokens`: alone on the
-  // machine, and behind those in front of it.
-  double service_s(const WaitingView& view) const;
-  double queueing_s(const WaitingView& view, double residence_s) const;
   double target_s() const noexcept { return target_s_; }
 
  private:
@@ -58,7 +54,6 @@ class FairPlan {
 
   Item make_item(const RunningView& view, std::size_t index) const;
   Item make_item(const WaitingView& view, std::size_t index) const;
-  std::int64_t rank_of(const SequenceClass& who) const;
   std::int64_t pages_for(std::int64_t tokens) const;
   std::int64_t missing_pages(const Item& item, std::int64_t tokens) const;
   std::int64_t growth_pages(const Item& item) const;

@@ -9,11 +9,14 @@
 // least urgent sequence of the tenant that holds most goes back to the queue and is computed again
 // later, from what the prefix cache still has of it. Places and pages are exchanged only towards
 // fairness, one for one, so that it cannot thrash. A request that would miss its deadline is
-// refused when it arrives, before anything is spent on it.
+// refused when it arrives, before anything is spent on it: deadline_forecast.hpp runs the policy
+// ahead over what is in front of it.
 #include <algorithm>
 #include <unordered_map>
 
+#include "scheduler/deadline_forecast.hpp"
 #include "scheduler/fair_plan.hpp"
+#include "scheduler/length_history.hpp"
 
 namespace spud::scheduler {
 namespace {
@@ -27,11 +30,12 @@ class FairScheduler final : public Scheduler {
   explicit FairScheduler(const SchedulerOptions& options) : options_(options) {}
 
   StepPlan plan(const SchedulerInput& input) override {
-    watch_residence(input);
+    watch_lengths(input);
     internal::FairPlan plan(options_, input, model_, queue_);
     end_late(input, plan);
     plan.plan_decodes();
     plan.plan_prompts();
+    for (const SequenceId id : plan.plan().preempt) last_seen_.erase(id.value);
     queue_.end_step();
     target_ = std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * plan.target_s()));
     return std::move(plan).take();
@@ -44,58 +48,69 @@ class FairScheduler final : public Scheduler {
   }
 
  private:
-  // Ends what is past its deadline, and refuses what would be: on arrival if those in front leave
-  // too little time, later only when it could not make it even alone.
+  // Ends what is past its deadline, and refuses what would be: on arrival, in the order of arrival,
+  // by what is in front of it; later, some in each step, when it would be late even if it were the
+  // next. Who was refused is in nobody's way.
   void end_late(const SchedulerInput& input, internal::FairPlan& plan) {
+    using internal::DeadlineForecast;
+    DeadlineForecast forecast(options_, input, model_, queue_, lengths_);
+    const auto drop = [&](SequenceId id) {
+      plan.drop(id);
+      forecast.drop(id);
+    };
     for (const RunningView& view : input.running) {
-      if (passed(view.deadline, input.now)) expire(view.id, plan);
+      if (!passed(view.deadline, input.now)) continue;
+      plan.plan().expire.push_back(view.id);
+      last_seen_.erase(view.id.value);
+      drop(view.id);
     }
+    for (const WaitingView& view : input.waiting) {
+      if (!passed(view.deadline, input.now)) continue;
+      plan.plan().expire.push_back(view.id);
+      drop(view.id);
+    }
+    std::int64_t looks = 0;
     for (const WaitingView& view : input.waiting) {
       const bool arrived = view.id.value > newest_.value;
       newest_.value = std::max(newest_.value, view.id.value);
-      if (!view.deadline) continue;
-      if (passed(view.deadline, input.now)) {
-        expire(view.id, plan);
-        continue;
+      if (!view.deadline || view.started || passed(view.deadline, input.now)) continue;
+      if (!arrived && !(view.id.value > last_look_ && looks < kLooksPerStep)) continue;
+      if (!arrived) {
+        ++looks;
+        last_look_ = view.id.value;
       }
-      if (view.started) continue;
       const double left = std::chrono::duration<double>(*view.deadline - input.now).count();
-      double needed = plan.service_s(view);
-      if (arrived && needed <= left) needed += plan.queueing_s(view, residence_s_);
+      const double needed = forecast.completion_s(
+          view, left, arrived ? DeadlineForecast::Turn::kInOrder : DeadlineForecast::Turn::kNext);
       if (needed <= left) continue;
       const auto expected = std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * needed));
       plan.plan().refuse.push_back({.id = view.id, .expected = expected});
-      plan.drop(view.id);
+      drop(view.id);
     }
+    if (looks < kLooksPerStep) last_look_ = 0;  // from the first one again
   }
 
-  static void expire(SequenceId id, internal::FairPlan& plan) {
-    plan.plan().expire.push_back(id);
-    plan.drop(id);
+  // Notes the lengths of answers that are complete.
+  void watch_lengths(const SchedulerInput& input) {
+    std::unordered_map<std::uint64_t, std::int64_t> seen;
+    for (const RunningView& view : input.running) seen.emplace(view.id.value, view.generated);
+    for (const auto& [id, generated] : last_seen_) {
+      // What was sampled after the last look is not known; one token at least.
+      if (!seen.contains(id)) lengths_.add(generated + 1);
+    }
+    last_seen_ = std::move(seen);
   }
 
-  // How long a sequence holds its place, as a running mean.
-  void watch_residence(const SchedulerInput& input) {
-    constexpr double kRate = 0.1;
-    std::unordered_map<std::uint64_t, SteadyTime> still;
-    for (const RunningView& view : input.running) {
-      const auto known = since_.find(view.id.value);
-      still.emplace(view.id.value, known == since_.end() ? input.now : known->second);
-    }
-    for (const auto& [id, since] : since_) {
-      if (still.contains(id)) continue;
-      const double seconds = std::chrono::duration<double>(input.now - since).count();
-      residence_s_ += (residence_s_ == 0 ? 1 : kRate) * (seconds - residence_s_);
-    }
-    since_ = std::move(still);
-  }
-
+  // Requests that wait and are looked at again in a step; the cost of a look is that of some
+  // thousand additions.
+  static constexpr std::int64_t kLooksPerStep = 4;
   SchedulerOptions options_;
   CostModel model_;
   FairQueue queue_;
   SequenceId newest_;
-  std::unordered_map<std::uint64_t, SteadyTime> since_;  // of running ones
-  double residence_s_ = 0;
+  std::uint64_t last_look_ = 0;
+  std::unordered_map<std::uint64_t, std::int64_t> last_seen_;  // tokens of running ones
+  LengthHistory lengths_;
   std::chrono::nanoseconds target_{0};
 };
 

@@ -73,6 +73,9 @@ struct RunningView {
   std::int64_t worst_case_pages = 0;
   std::int64_t held_pages = 0;
   std::int64_t exclusive_pages = 0;  // of those, what others can have when it is preempted
+  std::int64_t generated = 0;        // tokens until now
+  std::int64_t min_new_tokens = 1;   // that are still to come
+  std::int64_t max_new_tokens = INT64_MAX;
 };
 
 // What the prefix cache holds of a waiting sequence's prompt while the step is planned.

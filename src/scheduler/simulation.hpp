@@ -25,6 +25,7 @@ struct SimRequest {
   std::int64_t max_tokens = 0;  // 0 = as output
   SequenceClass who;
   double deadline_s = 0;  // after arrival; 0 = none
+  bool exact = false;     // the scheduler is told that `output` is what it will be
   // Begins with so many tokens that others with the same number begin with too.
   std::uint32_t prefix = 0;
   std::int64_t prefix_tokens = 0;
@@ -35,6 +36,7 @@ struct SimResult {
   double finished_s = -1;
   bool refused = false;
   bool expired = false;
+  bool began = false;  // some of it was computed
   std::int64_t preempted = 0;
 };
 
@@ -137,6 +139,7 @@ class Simulation {
                          .prompt_tokens = s.known(),
                          .deadline = deadline(s),
                          .who = who(s),
+                         .min_new_tokens = s.request->exact ? limit(s) - s.generated : 1,
                          .max_new_tokens = limit(s) - s.generated,
                          .started = s.started});
     }
@@ -148,7 +151,10 @@ class Simulation {
                          .who = who(s),
                          .worst_case_pages = pages_for(s.request->prompt + limit(s)),
                          .held_pages = s.pages.all(),
-                         .exclusive_pages = pages_.exclusive(prefix(s), s.pages)});
+                         .exclusive_pages = pages_.exclusive(prefix(s), s.pages),
+                         .generated = s.generated,
+                         .min_new_tokens = s.request->exact ? limit(s) - s.generated : 1,
+                         .max_new_tokens = limit(s) - s.generated});
     }
     return scheduler_.plan({.waiting = waiting,
                             .running = running,
@@ -201,6 +207,7 @@ class Simulation {
       move(waiting_, running_, id);
       Sequence& admitted = *find(running_, id);
       admitted.started = true;
+      report.results[id.value - 1].began = true;
       pages_.attach(prefix(admitted), admitted.pages);
       admitted.computed = admitted.pages.shared * options_.limits.page_tokens;
     }
