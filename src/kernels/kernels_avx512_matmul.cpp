@@ -9,7 +9,7 @@
 //
 // 8 of 10 multiply-port instructions do integer work. The order of the float operations is that of
 // the blocks for every path below, so a row's bits do not depend on m:
-//   m <= kDirectRows  unpacks in registers, again for each 16 rows: the weights come from memory
+//   m <= kDirectRows  unpacks in registers, again for each 8 rows: the weights come from memory
 //                     once, at its speed
 //   more rows         unpacks a chunk of one panel to the first-level cache and multiplies it with
 //                     tiles of up to kMaxTileRows rows: unpacking is paid once for all of them
@@ -25,11 +25,12 @@
 namespace spud::kernels {
 namespace {
 
-constexpr int kMaxTileRows = 16;  // whose sums fill the registers
-// Measured on one Zen 4 core against a chunk: 16 rows of Q8_0 332 -> 345 GOP/s, Q4_0 303 -> 341,
-// Q4_1 275 -> 318, Q5_0 299 -> 312, Q4_K 277 -> 314; 32 rows of Q4_0 327 -> 343, Q5_0 326 -> 318.
+constexpr int kDirectTileRows = 8;  // 16 at a time are no faster, and code for 9 to 16 more
+// Measured on one Zen 4 core against a chunk: 16 rows of Q8_0 332 -> 354 GOP/s, Q4_0 303 -> 352,
+// Q4_1 275 -> 320, Q5_0 299 -> 316, Q4_K 277 -> 314; 32 rows of Q4_0 327 -> 349, Q5_0 326 -> 324.
 template <Form F>
-constexpr int kDirectRows = F.bits == 4 ? 2 * kMaxTileRows : kMaxTileRows;
+constexpr int kDirectRows = F.bits == 4 ? 32 : 16;
+constexpr int kMaxTileRows = 16;  // whose sums fill the registers
 constexpr int kTileRows = 12;  // of many: the fastest
 constexpr int kLockstepRows = 4;
 constexpr std::int64_t kChunkBlocks = 48;  // 24 kB of bytes: 1536 columns in one go
@@ -239,10 +240,10 @@ void direct_last_rows(const MatmulArgs& args, const std::uint8_t* panel, std::in
 template <Form F>
 void direct_rows(const MatmulArgs& args, const std::uint8_t* panel, std::int64_t n) {
   std::int64_t row = 0;
-  for (; args.m - row > kMaxTileRows; row += kMaxTileRows) {
-    direct_panel<F, kMaxTileRows>(args, panel, row, n);
+  for (; args.m - row > kDirectTileRows; row += kDirectTileRows) {
+    direct_panel<F, kDirectTileRows>(args, panel, row, n);
   }
-  direct_last_rows<F, kMaxTileRows>(args, panel, row, n);
+  direct_last_rows<F, kDirectTileRows>(args, panel, row, n);
 }
 
 // Up to kChunkBlocks blocks of one panel, ready for tiles: bytes, all with the offset 128 (or 0
