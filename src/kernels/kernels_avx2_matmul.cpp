@@ -106,10 +106,9 @@ struct Scales {
 
 // Scale (and minimum) of the 16 rows in sub-block `sub` of `block`.
 template <Form F>
-inline void load_scales(const std::uint8_t* scales, std::int64_t block, std::int64_t sub,
+inline void load_scales(const std::uint8_t* panel, std::int64_t block, std::int64_t sub,
                         Scales& out) {
-  const std::int64_t at = F.super ? block / kSuperBlocks : block;
-  const std::uint8_t* unit = scales + at * F.scale_unit_bytes();
+  const std::uint8_t* unit = panel + F.scales_at(block);
   constexpr std::int64_t kParts = F.mins ? 2 : 1;
   const std::uint8_t* subs =
       unit + 32 * kParts + (block % kSuperBlocks * F.subs() + sub) * 16 * kParts;
@@ -134,6 +133,7 @@ inline void load_scales(const std::uint8_t* scales, std::int64_t block, std::int
 // Up to kChunkBlocks blocks of one panel: 512 bytes a block, one or two Scales a block.
 struct Chunk {
   const std::uint8_t* w;
+  std::int64_t gap;  // after every second block
   const Scales* scales;
   std::int64_t first;  // block
   std::int64_t blocks;
@@ -215,7 +215,8 @@ void tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, st
           sum[r] = _mm256_sra_epi32(_mm256_set1_epi32(offset), chunk.shift);
         }
       }
-      add_groups<kKind, M>(chunk.w + 512 * b + half, x, s * 8 / kSubs, (s + 1) * 8 / kSubs, sum);
+      add_groups<kKind, M>(chunk.w + 512 * b + chunk.gap * (b / 2) + half, x, s * 8 / kSubs,
+                           (s + 1) * 8 / kSubs, sum);
       const __m256 scale = _mm256_loadu_ps(scales.scale + half / 4);
       for (int r = 0; r < M; ++r) {
         const __m256 both = _mm256_mul_ps(scale, _mm256_set1_ps(x[r]->scale));
@@ -255,32 +256,31 @@ void chunk_rows(const MatmulArgs& args, const Chunk& chunk, std::int64_t n) {
 template <Form F>
 void multiply_panel(const MatmulArgs& args, const std::uint8_t* panel, std::int64_t n) {
   const std::int64_t blocks = args.k / kBlock;
-  const std::uint8_t* scale_area = panel + blocks * F.quant_bytes();
   alignas(32) std::uint8_t bytes[F.bits == 8 ? 64 : kChunkBlocks * 512];
   alignas(32) Scales scales[kChunkBlocks * F.subs()];
   for (std::int64_t first = 0; first < blocks; first += kChunkBlocks) {
     const std::int64_t count = blocks - first < kChunkBlocks ? blocks - first : kChunkBlocks;
-    const std::uint8_t* quants = panel + first * F.quant_bytes();
     for (std::int64_t b = 0; b < count; ++b) {
       for (int s = 0; s < F.subs(); ++s) {
-        load_scales<F>(scale_area, first + b, s, scales[b * F.subs() + s]);
+        load_scales<F>(panel, first + b, s, scales[b * F.subs() + s]);
       }
       if constexpr (F.bits != 8) {
         for (std::int64_t half = 0; half < 64; half += 32) {
           __m256i w[8];
-          load_half_block<F>(quants + b * F.quant_bytes(), half, w);
+          load_half_block<F>(panel + F.quants_at(first + b), half, w);
           for (int g = 0; g < 8; ++g) {
             _mm256_store_si256(reinterpret_cast<__m256i*>(bytes + 512 * b + 64 * g + half), w[g]);
           }
         }
       }
     }
-    const Chunk chunk{F.bits == 8 ? quants : bytes,
+    const Chunk chunk{F.bits == 8 ? panel + F.quants_at(first) : bytes,
+                      F.bits == 8 ? F.scale_bytes() : 0,
                       scales,
                       first,
                       count,
-                      quants + F.panel_bytes(blocks),
-                      F.quant_bytes(),
+                      panel + F.panel_bytes(blocks) + F.scales_at(first),
+                      F.unit_bytes() / F.unit_blocks(),
                       _mm_cvtsi32_si128(7 - log2_of(F.offset))};
     chunk_rows<kind_of(F), F.sub == 16, F.mins>(args, chunk, n);
   }

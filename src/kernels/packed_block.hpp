@@ -97,16 +97,15 @@ inline float load_half(const std::uint8_t* at) noexcept {
   return half_to_float(bits);
 }
 
-// Scale and minimum of sub-block `sub` of `block`; `scales` is the panel's scale area.
+// Scale and minimum of sub-block `sub` of `block`.
 template <Form F>
-inline ScaleAndMin scale_at(const std::uint8_t* scales, std::int64_t row, std::int64_t block,
+inline ScaleAndMin scale_at(const std::uint8_t* panel, std::int64_t row, std::int64_t block,
                             std::int64_t sub) noexcept {
+  const std::uint8_t* unit = panel + F.scales_at(block);
   if constexpr (!F.super) {
-    const std::uint8_t* unit = scales + block * F.scale_unit_bytes();
     return {load_half(unit + 2 * row), F.mins ? load_half(unit + 32 + 2 * row) : 0.0F};
   } else {
     constexpr std::int64_t kParts = F.mins ? 2 : 1;
-    const std::uint8_t* unit = scales + block / kSuperBlocks * F.scale_unit_bytes();
     const std::uint8_t* subs =
         unit + 32 * kParts + (block % kSuperBlocks * F.subs() + sub) * 16 * kParts;
     const auto sc = static_cast<std::int8_t>(subs[row]);

@@ -13,9 +13,9 @@ namespace {
 constexpr std::int64_t panels_of(std::int64_t n) { return (n + kPanelRows - 1) / kPanelRows; }
 
 template <Form F>
-void put_scales(const FileBlock& in, std::int64_t row, std::int64_t block, std::uint8_t* scales) {
+void put_scales(const FileBlock& in, std::int64_t row, std::int64_t block, std::uint8_t* panel) {
   constexpr std::int64_t kParts = F.mins ? 2 : 1;
-  std::uint8_t* unit = scales + (F.super ? block / kSuperBlocks : block) * F.scale_unit_bytes();
+  std::uint8_t* unit = panel + F.scales_at(block);
   std::memcpy(unit + 2 * row, &in.d, 2);
   if constexpr (F.mins) std::memcpy(unit + 32 + 2 * row, &in.min, 2);
   if constexpr (F.super) {
@@ -31,13 +31,12 @@ template <Form F>
 void pack_row(const std::uint8_t* blocks, std::int64_t num_blocks, std::int64_t row,
               std::uint8_t* panel) {
   constexpr std::int64_t kStep = F.super ? kSuperBlocks : 1;  // packed blocks per file block
-  std::uint8_t* scales = panel + num_blocks * F.quant_bytes();
   FileBlock in;
   for (std::int64_t block = 0; block < num_blocks; block += kStep) {
     blocks += read_file_block<F>(blocks, in);
-    put_scales<F>(in, row, block, scales);
+    put_scales<F>(in, row, block, panel);
     for (std::int64_t b = 0; b < kStep; ++b) {
-      put_values<F>(panel + (block + b) * F.quant_bytes(), row, in.values + kBlock * b);
+      put_values<F>(panel + F.quants_at(block + b), row, in.values + kBlock * b);
     }
   }
 }
@@ -71,11 +70,10 @@ void Packing<F>::unpack_row(const void* packed, std::int64_t /*n*/, std::int64_t
   const std::int64_t num_blocks = k / kBlock;
   const auto* panel =
       static_cast<const std::uint8_t*>(packed) + row / kPanelRows * F.panel_bytes(num_blocks);
-  const std::uint8_t* scales = panel + num_blocks * F.quant_bytes();
   for (std::int64_t block = 0; block < num_blocks; ++block) {
-    const std::uint8_t* quants = panel + block * F.quant_bytes();
+    const std::uint8_t* quants = panel + F.quants_at(block);
     for (std::int64_t sub = 0; sub < F.subs(); ++sub) {
-      const ScaleAndMin s = scale_at<F>(scales, row % kPanelRows, block, sub);
+      const ScaleAndMin s = scale_at<F>(panel, row % kPanelRows, block, sub);
       for (std::int64_t i = sub * F.sub; i < (sub + 1) * F.sub; ++i) {
         const int centred = value_at<F>(quants, row % kPanelRows, i) - F.offset;
         out[block * kBlock + i] = s.scale * static_cast<float>(centred) + s.min;

@@ -38,18 +38,17 @@ void multiply_row(const MatmulArgs& args, std::int64_t n) noexcept {
   const std::int64_t num_blocks = args.k / kBlock;
   const auto* panel =
       static_cast<const std::uint8_t*>(args.packed) + n / kPanelRows * F.panel_bytes(num_blocks);
-  const std::uint8_t* scales = panel + num_blocks * F.quant_bytes();
   const auto* rows = static_cast<const Int8Block*>(args.activations);
   for (std::int64_t r = 0; r < args.m; ++r) args.out[r * args.out_stride + n] = 0.0F;
 
   for (std::int64_t block = 0; block < num_blocks; ++block) {
-    const std::uint8_t* quants = panel + block * F.quant_bytes();
+    const std::uint8_t* quants = panel + F.quants_at(block);
     std::int32_t w[kBlock];
     for (std::int64_t i = 0; i < kBlock; ++i) {
       w[i] = value_at<F>(quants, n % kPanelRows, i) - F.offset;
     }
     for (std::int64_t sub = 0; sub < F.subs(); ++sub) {
-      const ScaleAndMin s = scale_at<F>(scales, n % kPanelRows, block, sub);
+      const ScaleAndMin s = scale_at<F>(panel, n % kPanelRows, block, sub);
       for (std::int64_t r = 0; r < args.m; ++r) {
         const Int8Block& x = rows[r * int8_stride(args.k) + block];
         std::int32_t dot = 0;

@@ -8,6 +8,7 @@
 // of tiles.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -23,7 +24,6 @@ using kernels::kLogitTile;
 
 // Rows that a tile is computed for at a time: 32 kB of logits on the stack.
 constexpr std::int64_t kHeadRows = 32;
-constexpr std::int64_t kPiecesPerThread = 4;
 
 }  // namespace
 
@@ -70,13 +70,11 @@ void Decoder::head(Context& context, std::int64_t m, std::span<float> logits) co
 void Decoder::head_in_tiles(Context& context, std::span<const HeadRow> rows) const {
   const std::int64_t vocabulary = weights_.head.n;
   const std::int64_t num_tiles = (vocabulary + kLogitTile - 1) / kLogitTile;
-  const std::int64_t grain =
-      std::max<std::int64_t>(1, num_tiles / (kPiecesPerThread * context.pool.num_threads()));
   for (const HeadRow& row : rows) {
     if (row.summary != nullptr) row.summary->top.clear();
   }
   std::mutex mutex;  // guards every summary's top
-  context.pool.parallel_for(num_tiles, grain, [&](std::int64_t begin, std::int64_t end) {
+  const auto body = [&](std::int64_t begin, std::int64_t end) {
     alignas(64) float logits[kHeadRows * kLogitTile];
     std::vector<TopLogits> tops(rows.size());
     {
@@ -108,7 +106,11 @@ void Decoder::head_in_tiles(Context& context, std::span<const HeadRow> rows) con
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].summary != nullptr) tops[i].merge_into(rows[i].summary->top);
     }
-  });
+  };
+  const TileWork work{num_tiles, weights_.head.k * (kLogitTile / kernels::kColumnTile),
+                      std::ssize(rows)};
+  const auto no_fetch = [](std::int64_t, std::int64_t, const std::atomic<bool>&) {};
+  run_products(context, work, [] {}, no_fetch, body);
 }
 
 // Logits of one tile, `num_rows` rows of kLogitTile.
