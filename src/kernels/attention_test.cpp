@@ -267,6 +267,37 @@ TEST(Attention, SharedPagesGiveTheSameBitsAsCopies) {
   }
 }
 
+// What another sequence holds behind the common page may be anything, also infinite.
+TEST(Attention, APageThatOnlyAnotherSequenceSeesIsNotMet) {
+  for (const Isa isa : host_isas()) {
+    for (const KvType type : kTypes) {
+      Sequence other(select_kernels(isa), type,
+                     {.context = 40, .queries = 10, .group = 1, .head_dim = 64});
+      const AttentionRow mine_of_other = other.rows(0, 1, nullptr)[0];  // sees the first page only
+      std::vector<float> alone(64);
+      AttentionRow mine = mine_of_other;
+      mine.out = alone.data();
+      other.attend({&mine, 1});
+
+      other.values.assign(other.values.size(), std::numeric_limits<float>::infinity());
+      for (std::int64_t t = 35; t < 40; ++t) {
+        other.kernels.store(other.keys.data(), other.values.data(), 64, t % kPageTokens,
+                            other.block(1));
+      }
+      std::vector<float> ignored(other.q.size());
+      std::vector<AttentionRow> rows = other.rows(0, 10, ignored.data());
+      const std::vector<const std::byte*> my_pages = {other.block(0)};
+      std::vector<float> together(64);
+      mine.pages = my_pages.data();
+      mine.out = together.data();
+      rows.push_back(mine);
+      other.attend(rows);
+      EXPECT_EQ(std::memcmp(alone.data(), together.data(), 64 * sizeof(float)), 0)
+          << to_string(isa) << " " << to_string(type);
+    }
+  }
+}
+
 TEST(Attention, ALargeScoreNeitherOverflowsNorLosesTheOthers) {
   for (const Isa isa : host_isas()) {
     for (const KvType type : kTypes) {

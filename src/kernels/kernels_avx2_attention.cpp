@@ -16,8 +16,10 @@ constexpr int kRows = 3;  // 12 of 16 registers are sums
 // clang-format off: the body is written against what stands above it
 #include "kernels/body/vec_avx2.inl.hpp"
 #include "kernels/body/math.inl.hpp"
+#include "kernels/body/attention_state.inl.hpp"
 #include "kernels/body/attention.inl.hpp"
 #include "kernels/body/attention_f16.inl.hpp"
+#include "kernels/body/kv_int8.inl.hpp"
 #include "kernels/body/attention_int8.inl.hpp"
 // clang-format on
 

@@ -16,8 +16,10 @@ constexpr int kRows = Pages::kType == KvType::kF16 ? 12 : 6;  // 24 of 32 regist
 // clang-format off: the body is written against what stands above it
 #include "kernels/body/vec_avx512.inl.hpp"
 #include "kernels/body/math.inl.hpp"
+#include "kernels/body/attention_state.inl.hpp"
 #include "kernels/body/attention.inl.hpp"
 #include "kernels/body/attention_f16.inl.hpp"
+#include "kernels/body/kv_int8.inl.hpp"
 #include "kernels/body/attention_int8.inl.hpp"
 // clang-format on
 
