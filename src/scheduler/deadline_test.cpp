@@ -117,23 +117,28 @@ Errors count_all_errors(const char* name, Length length) {
   return sum;
 }
 
-TEST(Deadlines, WhereLengthsAreKnownHardlyAnyDecisionIsWrong) {
-  const Errors sum = count_all_errors("known lengths", Length::kKnown);
+// At most one in so many.
+struct OneIn {
+  int late;
+  int wrongly_refused;
+};
+void expect_few(const Errors& sum, OneIn most) {
   EXPECT_GT(sum.refused, sum.with_deadline / 10) << "or it was too easy";
   EXPECT_GT(sum.met, sum.with_deadline * 3 / 4);
-  EXPECT_LE(sum.for_nothing, sum.with_deadline / 25);
-  EXPECT_LE(sum.late, sum.with_deadline / 25);
-  EXPECT_LE(sum.would_have_met, sum.examined / 30);
+  EXPECT_LE(sum.for_nothing, sum.with_deadline / most.late);
+  EXPECT_LE(sum.late, sum.with_deadline / most.late);
+  EXPECT_LE(sum.would_have_met, sum.examined / most.wrongly_refused);
+}
+
+TEST(Deadlines, WhereLengthsAreKnownHardlyAnyDecisionIsWrong) {
+  expect_few(count_all_errors("known lengths", Length::kKnown),
+             {.late = 25, .wrongly_refused = 30});
 }
 
 // Nobody knows how long an answer will be: guesses err to both sides.
 TEST(Deadlines, WhereLengthsAreDrawnFewDecisionsAreWrong) {
-  const Errors sum = count_all_errors("drawn lengths", Length::kDrawn);
-  EXPECT_GT(sum.refused, sum.with_deadline / 10) << "or it was too easy";
-  EXPECT_GT(sum.met, sum.with_deadline * 3 / 4);
-  EXPECT_LE(sum.for_nothing, sum.with_deadline / 15);
-  EXPECT_LE(sum.late, sum.with_deadline / 15);
-  EXPECT_LE(sum.would_have_met, sum.examined / 10);
+  expect_few(count_all_errors("drawn lengths", Length::kDrawn),
+             {.late = 15, .wrongly_refused = 10});
 }
 
 // A long queue of another tenant is not in front of a tenant's first request, and one's own is.
@@ -154,6 +159,31 @@ TEST(Deadlines, TheQueueAheadIsTheOneOfFairOrder) {
   EXPECT_GT(report.results[60].finished_s, 0);
   EXPECT_LE(report.results[60].finished_s, 2.5);
   EXPECT_TRUE(report.results[61].refused);
+}
+
+// A burst of requests that cannot make it is not judged in one step, for which all would wait.
+TEST(Deadlines, ABurstIsJudgedAFewAtATimeAndNobodyIsForgotten) {
+  constexpr std::size_t kBurst = 100;
+  constexpr std::size_t kMostAStep = 32;
+  const auto scheduler = *make_scheduler("fair", {.max_sequences = 1});
+  const SteadyTime now{std::chrono::seconds(10)};
+  std::vector<WaitingView> waiting;
+  for (std::uint64_t id = 1; id <= kBurst; ++id) {
+    waiting.push_back({.id = SequenceId(id),
+                       .worst_case_pages = 4000,
+                       .prompt_tokens = 100'000,
+                       .deadline = now + std::chrono::milliseconds(1),
+                       .max_new_tokens = 1000});
+  }
+  std::size_t steps = 0;
+  for (; !waiting.empty() && steps < kBurst; ++steps) {
+    const StepPlan plan = scheduler->plan({.waiting = waiting, .free_pages = 10, .now = now});
+    EXPECT_LE(plan.refuse.size(), kMostAStep);
+    std::erase_if(waiting, [&](const WaitingView& view) {
+      return std::ranges::any_of(plan.refuse, [&](const Refusal& r) { return r.id == view.id; });
+    });
+  }
+  EXPECT_EQ(steps, (kBurst + kMostAStep - 1) / kMostAStep);
 }
 
 }  // namespace
