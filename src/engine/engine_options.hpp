@@ -92,12 +92,13 @@ struct EngineOptions {
                            "with one-shot requests gathered)",
                    .choices = scheduler::policy_names()},
                   scheduler);
-    visitor.field({.name = "step_target_ms",
-                   .help = "Longest step wanted, and so the longest time between tokens; 0 = 16 ms "
-                           "or three times what decoding takes (1.5 times between tenants)",
-                   .min = 0,
-                   .max = kMaxTimeMs},
-                  step_target_ms);
+    visitor.field(
+        {.name = "step_target_ms",
+         .help = "Longest step wanted, and so the longest time between tokens; 0 = 50 ms "
+                 "or three times what decoding takes (between tenants 16 ms or 1.5 times)",
+         .min = 0,
+         .max = kMaxTimeMs},
+        step_target_ms);
     visitor.field({.name = "ageing_s",
                    .help = "Waiting for so long counts as much as one level of priority",
                    .min = 0.001,

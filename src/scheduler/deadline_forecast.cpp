@@ -8,14 +8,19 @@
 namespace spud::scheduler::internal {
 namespace {
 
-// Without a target of the operator's own. Below this a step's fixed cost is too much of it; longer,
-// and whoever arrives waits longer for the step that is under way than its own prompt takes.
-constexpr double kShortestTarget = 16e-3;
-// Prompts may make a step this much longer than its decode rows alone: a first token that comes
-// late is felt more than a later one that comes in three times the shortest time. Not where tenants
-// share the machine: none is slowed down that much by what another one sends.
-constexpr double kStretch = 3;
-constexpr double kStretchBetweenTenants = 1.5;
+// Without a target of the operator's own: prompts may make a step so long, or so much longer than
+// its decode rows alone.
+struct DefaultTarget {
+  double at_least_s;
+  double stretch;
+};
+// Twenty tokens a second are more than anyone reads, and a first token that comes late is felt
+// more. Prompts that are over sooner also leave longer batches to decode together: the rate rises.
+constexpr DefaultTarget kAlone{.at_least_s = 50e-3, .stretch = 3};
+// None is slowed down that much by what another tenant sends. Below 16 ms a step's fixed cost is
+// too much of it; longer, and whoever arrives waits longer for the step that is under way than its
+// own prompt takes.
+constexpr DefaultTarget kBetweenTenants{.at_least_s = 16e-3, .stretch = 1.5};
 // Steps in one stride while tenants take turns.
 constexpr double kTurnSteps = 4;
 // Rows of an answer that a newcomer has to leave room for (two pages of the usual size).
@@ -26,12 +31,12 @@ constexpr double kFarEnough = 4;
 
 }  // namespace
 
-double step_target_s(const SchedulerOptions& options, double decoding_s, std::size_t num_tenants) {
+double step_target_s(const SchedulerOptions& options, double decoding_s, bool shared) {
   if (options.step_target.count() > 0) {
     return std::chrono::duration<double>(options.step_target).count();
   }
-  return std::max(kShortestTarget,
-                  decoding_s * (num_tenants > 1 ? kStretchBetweenTenants : kStretch));
+  const DefaultTarget& target = shared ? kBetweenTenants : kAlone;
+  return std::max(target.at_least_s, decoding_s * target.stretch);
 }
 
 std::int64_t rank_of(const SequenceClass& who, const SchedulerOptions& options) {
@@ -51,11 +56,12 @@ struct DeadlineForecast::Run {
 
 DeadlineForecast::DeadlineForecast(const SchedulerOptions& options, const SchedulerInput& input,
                                    const CostModel& model, const FairQueue& queue,
-                                   const LengthHistory& lengths)
+                                   const LengthHistory& lengths, bool shared)
     : options_(options),
       model_(model),
       queue_(queue),
       lengths_(lengths),
+      shared_(shared),
       free_pages_(static_cast<double>(input.free_pages)) {
   jobs_.reserve(input.running.size() + input.waiting.size());
   for (const RunningView& view : input.running) jobs_.push_back(make_job(view));
@@ -240,8 +246,7 @@ void DeadlineForecast::stride(Run& run, Job* prompt) const {
   if (prompt != nullptr) {
     std::size_t asking = 0;
     for (const auto& [number, tenant] : run.tenants) asking += tenant.prompts.empty() ? 0 : 1;
-    const double target =
-        step_target_s(options_, run.decoding.empty() ? 0 : decoding_s, run.tenants.size());
+    const double target = step_target_s(options_, run.decoding.empty() ? 0 : decoding_s, shared_);
     const double row_s = std::max(
         cost.prefill_row + cost.context_token * (prompt->context + prompt->rows / 2), 1e-9);
     rows = std::clamp((target - decoding_s) / row_s, static_cast<double>(options_.min_prefill_rows),

@@ -16,8 +16,9 @@
 
 namespace spud::scheduler::internal {
 
-// Seconds that a step may take, beside decode rows that take `decoding_s`.
-double step_target_s(const SchedulerOptions& options, double decoding_s, std::size_t num_tenants);
+// Seconds that a step may take, beside decode rows that take `decoding_s`; `shared`: tenants share
+// the machine.
+double step_target_s(const SchedulerOptions& options, double decoding_s, bool shared);
 // Smaller goes first. A level of priority is worth a head start of `ageing`: the same for all, so
 // that the order never changes and nobody starves.
 std::int64_t rank_of(const SequenceClass& who, const SchedulerOptions& options);
@@ -27,7 +28,8 @@ class DeadlineForecast {
  public:
   // `queue` knows all tenants of `input`.
   DeadlineForecast(const SchedulerOptions& options, const SchedulerInput& input,
-                   const CostModel& model, const FairQueue& queue, const LengthHistory& lengths);
+                   const CostModel& model, const FairQueue& queue, const LengthHistory& lengths,
+                   bool shared);
 
   // Takes no part: expired, refused.
   void drop(SequenceId id);
@@ -70,6 +72,7 @@ class DeadlineForecast {
   const CostModel& model_;
   const FairQueue& queue_;
   const LengthHistory& lengths_;
+  bool shared_;
   double free_pages_;
   std::vector<Job> jobs_;  // of all but who was dropped
 };

@@ -15,7 +15,7 @@ constexpr std::int64_t kGrowthPages = 2;
 }  // namespace
 
 FairPlan::FairPlan(const SchedulerOptions& options, const SchedulerInput& input,
-                   const CostModel& model, FairQueue& queue)
+                   const CostModel& model, FairQueue& queue, bool shared)
     : options_(options),
       input_(input),
       model_(model),
@@ -42,7 +42,7 @@ FairPlan::FairPlan(const SchedulerOptions& options, const SchedulerInput& input,
     context_ += item.computed + 1;
   }
   const double decoding_s = decode_rows_ == 0 ? 0 : predict_s();
-  target_s_ = step_target_s(options, decoding_s, tenants_.size());
+  target_s_ = step_target_s(options, decoding_s, shared);
 }
 
 FairPlan::Item FairPlan::make_item(const RunningView& view, std::size_t index) const {

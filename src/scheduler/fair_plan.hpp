@@ -18,7 +18,7 @@ namespace spud::scheduler::internal {
 class FairPlan {
  public:
   FairPlan(const SchedulerOptions& options, const SchedulerInput& input, const CostModel& model,
-           FairQueue& queue);
+           FairQueue& queue, bool shared);
 
   // In this order. What expires or is refused takes no part.
   void drop(SequenceId id);

@@ -17,6 +17,7 @@
 #include "scheduler/deadline_forecast.hpp"
 #include "scheduler/fair_plan.hpp"
 #include "scheduler/length_history.hpp"
+#include "scheduler/tenant_watch.hpp"
 
 namespace spud::scheduler {
 namespace {
@@ -31,7 +32,8 @@ class FairScheduler final : public Scheduler {
 
   StepPlan plan(const SchedulerInput& input) override {
     watch_lengths(input);
-    internal::FairPlan plan(options_, input, model_, queue_);
+    tenants_.look(input);
+    internal::FairPlan plan(options_, input, model_, queue_, tenants_.shared());
     end_late(input, plan);
     plan.plan_decodes();
     plan.plan_prompts();
@@ -53,7 +55,7 @@ class FairScheduler final : public Scheduler {
   // next. Who was refused is in nobody's way.
   void end_late(const SchedulerInput& input, internal::FairPlan& plan) {
     using internal::DeadlineForecast;
-    DeadlineForecast forecast(options_, input, model_, queue_, lengths_);
+    DeadlineForecast forecast(options_, input, model_, queue_, lengths_, tenants_.shared());
     const auto drop = [&](SequenceId id) {
       plan.drop(id);
       forecast.drop(id);
@@ -117,6 +119,7 @@ class FairScheduler final : public Scheduler {
   std::uint64_t last_look_ = 0;
   std::unordered_map<std::uint64_t, std::int64_t> last_seen_;  // tokens of running ones
   LengthHistory lengths_;
+  internal::TenantWatch tenants_;
   std::chrono::nanoseconds target_{0};
 };
 

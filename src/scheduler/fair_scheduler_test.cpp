@@ -78,6 +78,24 @@ TEST(FairScheduler, AFloodOfOneTenantLeavesTheOthersFirstTokensAlone) {
   EXPECT_GT(percentile(first_tokens(fifo, requests, 2), 0.99), 10 * loaded) << "or it is too easy";
 }
 
+// Its next request would wait for a long step that nobody else minded.
+TEST(FairScheduler, ATenantThatWasHereAMomentAgoStillKeepsStepsShort) {
+  const auto scheduler = *make_scheduler("fair", {});
+  const auto target_at = [&](int second, std::uint32_t tenant) {
+    const std::vector<WaitingView> waiting = {
+        {.id = SequenceId(1), .prompt_tokens = 100, .who = {.tenant = tenant}}};
+    (void)scheduler->plan(
+        {.waiting = waiting, .free_pages = 100, .now = SteadyTime{std::chrono::seconds(second)}});
+    return scheduler->stats().step_target;
+  };
+  const auto alone = target_at(100, 1);
+  EXPECT_LT(target_at(110, 2), alone);
+  EXPECT_LT(target_at(111, 1), alone);
+  EXPECT_LT(target_at(170, 1), alone);
+  EXPECT_EQ(target_at(172, 1), alone);
+  EXPECT_EQ(target_at(500, 2), alone) << "nobody else was here for minutes";
+}
+
 TEST(FairScheduler, TenantsShareByWeight) {
   // Both have far more to do than fits into the time looked at.
   std::vector<SimRequest> requests;

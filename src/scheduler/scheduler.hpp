@@ -30,8 +30,8 @@ struct SchedulerOptions {
   std::int64_t step_rows = 256;        // rows of one step: decode rows and prompt chunks together
   std::int64_t min_prefill_rows = 16;  // for prompts even when decode rows fill the step
   std::int64_t page_tokens = 32;       // positions of a KV page
-  // Longest step wanted; 0 = 16 ms, or three times what decoding alone takes (one and a half times
-  // while several tenants are here).
+  // Longest step wanted; 0 = 50 ms, or three times what decoding alone takes (16 ms, or one and a
+  // half times, while several tenants are here).
   std::chrono::nanoseconds step_target{0};
   // Waiting for so long counts as much as one level of priority.
   std::chrono::nanoseconds ageing = std::chrono::seconds(1);

@@ -94,8 +94,8 @@ void ServeOptions::visit_fields(config::FieldVisitor& visitor) {
       scheduler);
   visitor.field(
       {.name = "step_target_ms",
-       .help = "Longest step wanted, and so the longest time between tokens; 0 = 16 ms or "
-               "three times what decoding takes (1.5 times between tenants)",
+       .help = "Longest step wanted, and so the longest time between tokens; 0 = 50 ms or "
+               "three times what decoding takes (between tenants 16 ms or 1.5 times)",
        .min = 0,
        .max = EngineOptions::kMaxTimeMs},
       step_target_ms);
