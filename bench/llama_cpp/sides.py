@@ -44,6 +44,11 @@ class LlamaCpp:
         return peers.llama_server(self.binaries, model, self.threads, CLIENTS, context, log, **options)
 
 
+def share_of_limit(row):
+    """Of a prefill the matrix products alone are held to the integer peak, of all else the whole step."""
+    return row.get("products_fraction_of_limit" if row["what"].startswith("prefill") else "fraction_of_limit")
+
+
 class Spud:
     name = "spud"
 
@@ -53,7 +58,7 @@ class Spud:
     def bench(self, model, prompt, generate, depth, streams):
         report = peers.run_json([self.program, "bench", model, "--json", "--threads", self.threads, "--repeats", 1,
                                  "--prompt", prompt, "--generate", generate, "--depth", depth, "--streams", streams])
-        return {row["what"]: (row["tokens_per_s"], row["fraction_of_limit"]) for row in report["results"]}
+        return {row["what"]: (row["tokens_per_s"], share_of_limit(row)) for row in report["results"]}
 
     def keep(self, model, rows, names):
         """Rates under the figures' names; shares of the limit are remembered beside."""

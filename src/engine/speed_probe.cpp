@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "model/workspace.hpp"
 
 namespace spud::engine {
 
@@ -37,22 +38,28 @@ SpeedProbe::SpeedProbe(std::shared_ptr<const model::Model> model, concurrency::T
       cache_(std::move(cache)),
       workspace_(model_->make_workspace()) {}
 
-std::chrono::nanoseconds SpeedProbe::prefill(std::int64_t tokens) {
-  start(1, tokens);
+template <typename Body>
+SpeedProbe::Run SpeedProbe::timed(const Body& body) {
+  model::ProductTime& products = workspace_->product_time;
+  products = {.clock = &clock_};
   const auto begin = clock_.now();
-  feed_prompt(streams_.front(), tokens);
-  return clock_.now() - begin;
+  body();
+  return {.time = clock_.now() - begin, .products = products.spent};
 }
 
-std::chrono::nanoseconds SpeedProbe::decode(std::int64_t streams, std::int64_t depth,
-                                            std::int64_t tokens) {
+SpeedProbe::Run SpeedProbe::prefill(std::int64_t tokens) {
+  start(1, tokens);
+  return timed([&] { feed_prompt(streams_.front(), tokens); });
+}
+
+SpeedProbe::Run SpeedProbe::decode(std::int64_t streams, std::int64_t depth, std::int64_t tokens) {
   start(streams, depth + tokens);
   if (depth > 0) {
     for (Stream& stream : streams_) feed_prompt(stream, depth);
   }
-  const auto begin = clock_.now();
-  for (std::int64_t i = 0; i < tokens; ++i) step(depth + i);
-  return clock_.now() - begin;
+  return timed([&] {
+    for (std::int64_t i = 0; i < tokens; ++i) step(depth + i);
+  });
 }
 
 void SpeedProbe::start(std::int64_t streams, std::int64_t total_tokens) {

@@ -25,11 +25,15 @@ class SpeedProbe {
       const concurrency::Clock& clock, std::int64_t max_streams, std::int64_t max_tokens,
       kernels::KvType kv_type = kernels::kDefaultKvType);
 
+  struct Run {
+    std::chrono::nanoseconds time{0};
+    std::chrono::nanoseconds products{0};  // of it, in loops over weights
+  };
   // One prompt of `tokens`, logits of the last.
-  std::chrono::nanoseconds prefill(std::int64_t tokens);
+  Run prefill(std::int64_t tokens);
   // `streams` sequences that have `depth` tokens behind them each generate `tokens`; the time of
   // the generating steps, head and argmax included.
-  std::chrono::nanoseconds decode(std::int64_t streams, std::int64_t depth, std::int64_t tokens);
+  Run decode(std::int64_t streams, std::int64_t depth, std::int64_t tokens);
 
  private:
   struct Stream {
@@ -40,6 +44,8 @@ class SpeedProbe {
   SpeedProbe(std::shared_ptr<const model::Model> model, concurrency::ThreadPool& pool,
              const concurrency::Clock& clock, std::unique_ptr<kvcache::KvCache> cache);
   void start(std::int64_t streams, std::int64_t total_tokens);
+  template <typename Body>
+  Run timed(const Body& body);
   void feed_prompt(Stream& stream, std::int64_t tokens);
   void step(std::int64_t position);
 

@@ -24,9 +24,11 @@ TEST_F(SpeedProbeTest, MeasuresRepeatedlyWithinItsLimits) {
   auto probe = SpeedProbe::create(model_, pool_, clock_, 4, 64);
   ASSERT_TRUE(probe.has_value());
   for (int i = 0; i < 3; ++i) {
-    EXPECT_GT((*probe)->prefill(64).count(), 0);
-    EXPECT_GT((*probe)->decode(4, 32, 32).count(), 0);
-    EXPECT_GT((*probe)->decode(1, 0, 64).count(), 0);
+    for (const SpeedProbe::Run run :
+         {(*probe)->prefill(64), (*probe)->decode(4, 32, 32), (*probe)->decode(1, 0, 64)}) {
+      EXPECT_GT(run.products.count(), 0);
+      EXPECT_GT(run.time, run.products);
+    }
   }
 }
 

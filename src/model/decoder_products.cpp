@@ -166,24 +166,29 @@ void Decoder::run_products(Context& context, const TileWork& work,
                            concurrency::FunctionRef<void()> before,
                            concurrency::ThreadPool::Meanwhile fetch,
                            concurrency::FunctionRef<void(std::int64_t, std::int64_t)> body) const {
+  ProductTime& time = context.ws.product_time;
+  concurrency::SteadyTime start;
+  const auto ready = [&] {
+    before();
+    if (time.clock != nullptr) start = time.clock->now();
+  };
   if (work.m > kShareRows) {
-    before();
+    ready();
     context.pool.parallel_for(work.tiles, tiles_per_piece(work, context.pool.num_threads()), body);
-    return;
-  }
-  if (work.m > kMemoryBoundRows) {
-    before();
+  } else if (work.m > kMemoryBoundRows) {
+    ready();
     context.pool.parallel_shares(work.tiles, 1, [] {}, fetch, body);
-    return;
+  } else {
+    context.pool.parallel_shares(
+        work.tiles, 1,
+        [&] {
+          context.inside_loop = true;
+          ready();
+          context.inside_loop = false;
+        },
+        fetch, body);
   }
-  context.pool.parallel_shares(
-      work.tiles, 1,
-      [&] {
-        context.inside_loop = true;
-        before();
-        context.inside_loop = false;
-      },
-      fetch, body);
+  if (time.clock != nullptr) time.spent += time.clock->now() - start;
 }
 
 // Adds the projected rows to the residual stream, through a norm where the architecture has one.

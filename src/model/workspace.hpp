@@ -3,6 +3,7 @@
 // attention work. Allocated once at its full size, so a step never allocates anything large.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "concurrency/clock.hpp"
 #include "kernels/kernel_table.hpp"
 #include "model/model.hpp"
 
@@ -46,6 +48,13 @@ class AlignedBuffer {
 struct PreparedRows {
   AlignedBuffer rows[2];
   std::size_t stride[2] = {0, 0};  // bytes of a row at the width in use
+};
+
+// Time in the loops over weights, which with many rows are what the machine's integer peak limits;
+// activations that are fused into such a loop count as part of it.
+struct ProductTime {
+  const concurrency::Clock* clock = nullptr;  // null = not wanted
+  std::chrono::nanoseconds spent{0};
 };
 
 // One slice of the chunk in work: rows [row_begin, row_begin + num_rows) of the buffers.
@@ -91,6 +100,8 @@ class Model::Workspace {
   std::vector<std::int64_t> logit_rows;
   std::vector<kernels::ExpSum> exp_sums;  // [logit rows][tiles]
   std::vector<LogitSummary*> summaries;   // by logit row; null = full logits
+
+  ProductTime product_time;  // for the caller, who sets the clock
 
   std::size_t bytes() const noexcept;  // of the buffers; the rest is small
 };

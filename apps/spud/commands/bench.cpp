@@ -46,10 +46,22 @@ struct Series {
   std::string name;
   std::int64_t streams = 0;  // 0 = prefill
   std::vector<double> rates;
+  std::vector<double> product_shares;  // of the time, in loops over weights
   std::optional<SpeedLimit> limit;
 
   double median() const { return stats::median(rates); }
   double spread() const { return stats::scaled_mad(rates); }
+  double product_share() const { return stats::median(product_shares); }
+  double of_limit() const { return median() / limit->tokens_per_s; }
+  // Where arithmetic is the limit it is the products' alone.
+  bool limits_products() const { return limit && limit->bound == machine::Bound::kCompute; }
+  double products_of_limit() const { return of_limit() / product_share(); }
+
+  void add(std::int64_t tokens, const engine::SpeedProbe::Run& run) {
+    const auto seconds = [](auto time) { return std::chrono::duration<double>(time).count(); };
+    rates.push_back(static_cast<double>(tokens) / seconds(run.time));
+    product_shares.push_back(seconds(run.products) / seconds(run.time));
+  }
 };
 
 struct Setup {
@@ -60,10 +72,6 @@ struct Setup {
   engine::StepWork work;
   std::optional<machine::Machine> machine;  // absent with --no-limits
 };
-
-double rate(std::int64_t tokens, std::chrono::nanoseconds time) {
-  return static_cast<double>(tokens) / std::chrono::duration<double>(time).count();
-}
 
 // Repeats go around all measurements, so that a slow minute of the machine hits all of them.
 std::vector<Series> measure(engine::SpeedProbe& probe, const Arguments& arguments,
@@ -77,10 +85,12 @@ std::vector<Series> measure(engine::SpeedProbe& probe, const Arguments& argument
   std::int64_t done = 0;
   for (std::int64_t i = 0; i < arguments.repeats; ++i) {
     for (Series& series : all) {
-      series.rates.push_back(series.streams == 0
-                                 ? rate(arguments.prompt, probe.prefill(arguments.prompt))
-                                 : rate(series.streams * arguments.generate,
-                                        probe.decode(series.streams, depth, arguments.generate)));
+      if (series.streams == 0) {
+        series.add(arguments.prompt, probe.prefill(arguments.prompt));
+      } else {
+        series.add(series.streams * arguments.generate,
+                   probe.decode(series.streams, depth, arguments.generate));
+      }
       progress.update(++done, fmt::format("{} {:.0f} tok/s", series.name, series.rates.back()));
     }
   }
@@ -101,7 +111,8 @@ void print_table(const Arguments& arguments, const Setup& setup, const std::vect
                         {"tok/s a stream", Align::kRight},
                         {"limit", Align::kRight},
                         {"of limit", Align::kRight},
-                        {"limited by"}});
+                        {"limited by"},
+                        {"products alone", Align::kRight}});
   for (const Series& series : all) {
     const double per_stream =
         series.median() / static_cast<double>(std::max<std::int64_t>(series.streams, 1));
@@ -110,8 +121,11 @@ void print_table(const Arguments& arguments, const Setup& setup, const std::vect
                                  fmt::format("{:.1f}", per_stream)};
     if (series.limit) {
       row.push_back(fmt::format("{:.0f}", series.limit->tokens_per_s));
-      row.push_back(fmt::format("{:.0f} %", 100 * series.median() / series.limit->tokens_per_s));
+      row.push_back(fmt::format("{:.0f} %", 100 * series.of_limit()));
       row.emplace_back(machine::to_string(series.limit->bound));
+      row.push_back(series.limits_products()
+                        ? fmt::format("{:.0f} %", 100 * series.products_of_limit())
+                        : "");
     }
     table.add_row(std::move(row));
   }
@@ -126,7 +140,7 @@ void print_table(const Arguments& arguments, const Setup& setup, const std::vect
   std::printf(
       "Limit: a step reads %s of weights and its keys and values at %.1f GB/s, and multiplies at "
       "%.0f int8 Gop/s (%s); the slower of both. Measured in this run, see 'spud bench "
-      "--machine'.\n",
+      "--machine'. Products alone: the time in loops over weights beside the limit.\n",
       console::format_bytes(static_cast<std::uint64_t>(setup.work.weight_bytes)).c_str(),
       rates.memory_bytes_per_s / 1e9, rates.int8_ops_per_s / 1e9,
       setup.machine->instructions.c_str());
@@ -136,11 +150,13 @@ json::object to_json(const Series& series) {
   json::object object{{"what", series.name},
                       {"tokens_per_s", series.median()},
                       {"spread_tokens_per_s", series.spread()},
-                      {"all_tokens_per_s", json::value_from(series.rates)}};
+                      {"all_tokens_per_s", json::value_from(series.rates)},
+                      {"products_fraction_of_time", series.product_share()}};
   if (series.streams > 0) object["streams"] = series.streams;
   if (series.limit) {
     object["limit_tokens_per_s"] = series.limit->tokens_per_s;
-    object["fraction_of_limit"] = series.median() / series.limit->tokens_per_s;
+    object["fraction_of_limit"] = series.of_limit();
+    if (series.limits_products()) object["products_fraction_of_limit"] = series.products_of_limit();
     object["limited_by"] = machine::to_string(series.limit->bound);
   }
   return object;
