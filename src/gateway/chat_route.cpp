@@ -2,6 +2,7 @@
 // /v1/chat/completions: messages through the model's template to a prompt.
 #include <boost/json.hpp>
 
+#include "gateway/internal/make_requests.hpp"
 #include "gateway/internal/run_blocking.hpp"
 #include "gateway/internal/run_generation.hpp"
 #include "tokenizer/prompt.hpp"
@@ -18,9 +19,10 @@ std::string special_text(const tokenizer::Tokenizer& tokenizer,
   return std::string(tokenizer.token_bytes(*token, /*render_special=*/true));
 }
 
-// kUnimplemented: the template needs what we do not have; the rest are the client's mistakes.
-Result<std::vector<tokenizer::TokenId>> make_prompt(const ModelHost& host, api::ChatRequest request,
-                                                    std::int64_t now_unix_seconds) {
+using Tokens = std::expected<std::vector<tokenizer::TokenId>, api::ApiError>;
+
+// 501: the template needs what we do not have; the rest are the client's mistakes.
+Tokens make_prompt(const ModelHost& host, api::ChatRequest request, std::int64_t now_unix_seconds) {
   const tokenizer::Tokenizer& tokenizer = host.engine->tokenizer();
   tokenizer::ChatTemplateInput input;
   input.messages = std::move(request.messages);
@@ -31,11 +33,19 @@ Result<std::vector<tokenizer::TokenId>> make_prompt(const ModelHost& host, api::
   auto pieces = host.chat_template->render(input);
   if (!pieces) {
     const bool ours = pieces.error().code() == ErrorCode::kUnimplemented;
-    return std::unexpected(Error(ours ? ErrorCode::kUnimplemented : ErrorCode::kInvalidArgument,
-                                 fmt::format("the chat template: {}", pieces.error().message()))
-                               .with_param("messages"));
+    return std::unexpected(
+        api::to_api_error(Error(ours ? ErrorCode::kUnimplemented : ErrorCode::kInvalidArgument,
+                                fmt::format("the chat template: {}", pieces.error().message()))
+                              .with_param("messages")));
   }
-  return tokenizer::encode_prompt(tokenizer, *pieces);
+  std::size_t bytes = 0;
+  for (const tokenizer::PromptPiece& piece : *pieces) bytes += piece.text.size();
+  if (auto refusal = refuse_too_long(*host.engine, bytes, "messages")) {
+    return std::unexpected(*std::move(refusal));
+  }
+  auto tokens = tokenizer::encode_prompt(tokenizer, *pieces);
+  if (!tokens) return std::unexpected(api::to_api_error(tokens.error()));
+  return *std::move(tokens);
 }
 
 }  // namespace
@@ -69,11 +79,10 @@ asio::awaitable<void> chat_route(State& state, http::Exchange& exchange,
   auto render = [&host, &request, now] {
     return make_prompt(host, std::move(*request), now.count());
   };
-  using Tokens = Result<std::vector<tokenizer::TokenId>>;
   Tokens tokens =
       co_await run_blocking<Tokens>(*state.parts.blocking, body.size(), std::move(render));
   if (!tokens) {
-    co_await answer_error(state, exchange, context, api::to_api_error(tokens.error()));
+    co_await answer_error(state, exchange, context, std::move(tokens.error()));
     co_return;
   }
   job.prompts.push_back({.tokens = *std::move(tokens)});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/completions: prompts as text or as token ids, several at once.
+#include "gateway/internal/make_requests.hpp"
 #include "gateway/internal/run_blocking.hpp"
 #include "gateway/internal/run_generation.hpp"
 
@@ -71,6 +72,15 @@ asio::awaitable<void> completion_route(State& state, http::Exchange& exchange,
     co_return;
   }
   const tokenizer::Tokenizer& tokenizer = state.parts.host.engine->tokenizer();
+  for (const api::Prompt& prompt : request->prompts) {
+    const auto* text = std::get_if<std::string>(&prompt);
+    if (text == nullptr || refusal) continue;
+    refusal = refuse_too_long(*state.parts.host.engine, text->size(), "prompt");
+  }
+  if (refusal) {
+    co_await answer_error(state, exchange, context, *std::move(refusal));
+    co_return;
+  }
   const bool echo = request->echo;
   auto work = [&tokenizer, &request, echo] {
     return prepare_all(tokenizer, std::move(request->prompts), echo);

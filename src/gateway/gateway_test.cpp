@@ -8,6 +8,7 @@ namespace spud::gateway::testing {
 namespace {
 
 namespace json = boost::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr std::string_view kChat = "/v1/chat/completions";
@@ -178,6 +179,23 @@ TEST_F(GatewayTest, RefusesWithStatusParamAndCode) {
   }
   EXPECT_EQ(post("/v1/models", "{}").header("Allow"), "GET, HEAD");
   EXPECT_TRUE(engine_->requests().empty());  // all before any work
+}
+
+// Making tokens of megabytes takes seconds; that they cannot fit is known before.
+TEST_F(GatewayTest, ATextThatCannotFitIsRefusedBeforeItIsMadeIntoTokens) {
+  start({.engine = {.context_length = 20}});
+  const auto ask = [&](std::string_view path, std::string_view key, std::string_view text) {
+    return post(path, fmt::format(R"({{"{}":{},"max_tokens":1}})", key, text)).body;
+  };
+  const std::string spaces(1000, ' ');
+  EXPECT_THAT(ask(kCompletions, "prompt", fmt::format(R"("{}")", spaces)),
+              AllOf(HasSubstr("context_length_exceeded"), HasSubstr("has 1000 bytes")));
+  EXPECT_THAT(ask(kCompletions, "prompt", fmt::format(R"(["a","{}"])", spaces)),
+              AllOf(HasSubstr("context_length_exceeded"), HasSubstr("has 1000 bytes")));
+  EXPECT_THAT(ask(kChat, "messages", fmt::format(R"([{{"role":"user","content":"{}"}}])", spaces)),
+              AllOf(HasSubstr("context_length_exceeded"), HasSubstr(R"("param":"messages")"),
+                    HasSubstr("bytes; shorten it")));
+  EXPECT_TRUE(engine_->requests().empty());
 }
 
 TEST_F(GatewayTest, MeasuresTheContextToTheToken) {

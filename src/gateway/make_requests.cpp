@@ -70,6 +70,18 @@ std::optional<SteadyTime> deadline_of(const State& state, const RequestContext& 
   return context.started + *limit;
 }
 
+std::optional<api::ApiError> refuse_too_long(const engine::Engine& engine, std::size_t bytes,
+                                             const std::string& param) {
+  const auto context = static_cast<std::size_t>(engine.context_length());
+  const std::size_t longest = engine.tokenizer().longest_token_bytes();
+  if (bytes / longest < context) return std::nullopt;
+  return api::context_length_exceeded(
+      fmt::format("This model's maximum context length is {} tokens of at most {} bytes, but the "
+                  "prompt alone has {} bytes; shorten it.",
+                  context, longest, bytes),
+      param);
+}
+
 std::expected<std::vector<engine::GenerationRequest>, api::ApiError> make_requests(
     State& state, const RequestContext& context, Job& job) {
   const std::int64_t context_length = state.parts.host.engine->context_length();

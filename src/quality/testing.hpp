@@ -126,6 +126,7 @@ class ByteTokenizer final : public tokenizer::Tokenizer {
     return std::string(ids.begin(), ids.end());
   }
   std::size_t vocabulary_size() const noexcept override { return 256; }
+  std::size_t longest_token_bytes() const noexcept override { return 1; }
   bool is_special(TokenId id) const noexcept override { return id == 0; }
   bool is_end_of_generation(TokenId) const noexcept override { return false; }
   std::optional<TokenId> bos() const noexcept override { return 0; }

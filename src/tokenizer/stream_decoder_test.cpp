@@ -29,6 +29,7 @@ class ByteStrings final : public Tokenizer {
     return text;
   }
   std::size_t vocabulary_size() const noexcept override { return tokens_.size(); }
+  std::size_t longest_token_bytes() const noexcept override { return 1; }
   bool is_special(TokenId) const noexcept override { return false; }
   bool is_end_of_generation(TokenId) const noexcept override { return false; }
   std::optional<TokenId> bos() const noexcept override { return std::nullopt; }

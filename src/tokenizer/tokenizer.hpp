@@ -60,6 +60,9 @@ class Tokenizer {
   virtual std::string decode(std::span<const TokenId> ids, bool render_special) const = 0;
 
   virtual std::size_t vocabulary_size() const noexcept = 0;
+  // Bytes of the longest token: a text of n bytes has at least n / longest tokens (where none
+  // swallows spaces around it and no byte is left out).
+  virtual std::size_t longest_token_bytes() const noexcept = 0;
   // Control or unknown token: hidden when decoding, never made from plain text. User-defined tokens
   // (found in any text) are not special. False for an id out of range.
   virtual bool is_special(TokenId id) const noexcept = 0;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/vocabulary_tokenizer.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "formats/model_file.hpp"
 
@@ -11,6 +13,14 @@ namespace {
 constexpr std::size_t kMaxTextBytes = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
+
+VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, AffixOptions affix)
+    : vocabulary_(std::move(vocabulary)), special_(vocabulary_), affix_(affix) {
+  for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
+    const std::string_view bytes = vocabulary_.bytes(static_cast<TokenId>(id));
+    longest_token_bytes_ = std::max(longest_token_bytes_, bytes.size());
+  }
+}
 
 Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text,
                                                          EncodeOptions options) const {

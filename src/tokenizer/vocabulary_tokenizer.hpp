@@ -24,6 +24,7 @@ class VocabularyTokenizer : public Tokenizer {
   std::string_view token_bytes(TokenId id, bool render_special) const noexcept override;
   std::string decode(std::span<const TokenId> ids, bool render_special) const override;
   std::size_t vocabulary_size() const noexcept override { return vocabulary_.size(); }
+  std::size_t longest_token_bytes() const noexcept override { return longest_token_bytes_; }
   bool is_special(TokenId id) const noexcept override;
   bool is_end_of_generation(TokenId id) const noexcept override;
   std::optional<TokenId> bos() const noexcept override { return vocabulary_.bos(); }
@@ -32,8 +33,7 @@ class VocabularyTokenizer : public Tokenizer {
   std::optional<TokenId> find_token(std::string_view text) const noexcept override;
 
  protected:
-  VocabularyTokenizer(Vocabulary vocabulary, AffixOptions affix)
-      : vocabulary_(std::move(vocabulary)), special_(vocabulary_), affix_(affix) {}
+  VocabularyTokenizer(Vocabulary vocabulary, AffixOptions affix);
   const Vocabulary& vocabulary() const noexcept { return vocabulary_; }
   // Appends the ids of plain text to `out`.
   [[nodiscard]] virtual Result<void> encode_plain(std::string_view text,
@@ -43,6 +43,7 @@ class VocabularyTokenizer : public Tokenizer {
   Vocabulary vocabulary_;
   SpecialTokens special_;
   AffixOptions affix_;
+  std::size_t longest_token_bytes_ = 1;
 };
 
 // Reads add_bos_token, add_eos_token and add_space_prefix over the kind's defaults.

@@ -17,6 +17,11 @@ namespace spud::gateway::internal {
 std::optional<concurrency::SteadyTime> deadline_of(const State& state,
                                                    const RequestContext& context, const Job& job);
 
+// Before a text of `bytes` is made into tokens, which takes seconds for megabytes: an error when it
+// is more than a context of the longest tokens holds.
+std::optional<api::ApiError> refuse_too_long(const engine::Engine& engine, std::size_t bytes,
+                                             const std::string& param);
+
 // Choices of one prompt stand together. An error when a prompt does not fit into the context.
 std::expected<std::vector<engine::GenerationRequest>, api::ApiError> make_requests(
     State& state, const RequestContext& context, Job& job);

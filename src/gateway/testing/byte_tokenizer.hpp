@@ -3,6 +3,8 @@
 // <|bos|>. Its texts and counts can be worked out by hand.
 #pragma once
 
+#include <algorithm>
+
 #include "tokenizer/tokenizer.hpp"
 
 namespace spud::gateway::testing {
@@ -23,6 +25,9 @@ class ByteTokenizer final : public tokenizer::Tokenizer {
   std::string_view token_bytes(tokenizer::TokenId id, bool render_special) const noexcept override;
   std::string decode(std::span<const tokenizer::TokenId> ids, bool render_special) const override;
   std::size_t vocabulary_size() const noexcept override { return texts_.size(); }
+  std::size_t longest_token_bytes() const noexcept override {
+    return std::ranges::max(texts_, {}, &std::string::size).size();
+  }
   bool is_special(tokenizer::TokenId id) const noexcept override { return id >= kStartToken; }
   bool is_end_of_generation(tokenizer::TokenId id) const noexcept override {
     return id == kEndToken;
