@@ -8,8 +8,9 @@
 //   8 bits, tables   u <= 255 would saturate: the sign moves over, |w| x sign(a, w), where
 //                    128 * 127 * 2 = 32512 just fits; widened after every group
 //
-// A chunk of one panel is unpacked to the first-level cache, then multiplied by tiles of up to 4
-// rows. The float operations and their order are those of the AVX-512 file.
+// A chunk of one panel is unpacked to the first-level cache, then multiplied by tiles of up to 3
+// rows: both halves at once, since broadcasts of activations are what the loads are spent on. The
+// float operations and their order are those of the AVX-512 file.
 #include <immintrin.h>
 
 #include <cstddef>
@@ -22,7 +23,8 @@
 namespace spud::kernels {
 namespace {
 
-constexpr int kTileRows = 4;
+constexpr int kTileRows = 3;
+constexpr int kHalves = 2;                 // vectors of 8 in a panel's 16 rows
 constexpr std::int64_t kChunkBlocks = 32;  // 16 kB of bytes
 
 enum class Kind { kSigned, kSixBits, kFiveBits };
@@ -148,30 +150,39 @@ inline __m256i broadcast4(const std::int8_t* at) {
   return _mm256_set1_epi32(four);
 }
 
-// Adds groups [begin, end) of one half block to the integer sums of M rows.
+// GCC would add in another order, for which it keeps all addends, more than there are registers.
+inline void keep_order(__m256i& sum) { __asm__("" : "+x"(sum)); }
+
+// Adds groups [begin, end) of a block to the integer sums of M rows.
 template <Kind kKind, int M>
 inline void add_groups(const std::uint8_t* w, const Int8Block* const (&x)[M], int begin, int end,
-                       __m256i (&sum)[M]) {
+                       __m256i (&sum)[M][kHalves]) {
   const __m256i ones = _mm256_set1_epi16(1);
   constexpr int kRun = kKind == Kind::kSigned ? 1 : kKind == Kind::kSixBits ? 2 : 4;
   for (int g = begin; g < end; g += kRun) {
-    __m256i narrow[M];
+    __m256i narrow[M][kHalves];
     for (int i = g; i < g + kRun; ++i) {
-      __m256i weights = load(w + 64 * i);
-      __m256i magnitude = weights;
-      if constexpr (kKind == Kind::kSigned) {
-        weights = _mm256_xor_si256(weights, _mm256_set1_epi8(static_cast<char>(0x80)));
-        magnitude = _mm256_abs_epi8(weights);
-      }
-      for (int r = 0; r < M; ++r) {
-        __m256i a = broadcast4(x[r]->q + 4 * i);
-        if constexpr (kKind == Kind::kSigned) a = _mm256_sign_epi8(a, weights);
-        const __m256i product = _mm256_maddubs_epi16(magnitude, a);
-        narrow[r] = i == g ? product : _mm256_add_epi16(narrow[r], product);
+      for (int h = 0; h < kHalves; ++h) {
+        __m256i weights = load(w + 64 * i + 32 * h);
+        __m256i magnitude = weights;
+        if constexpr (kKind == Kind::kSigned) {
+          weights = _mm256_xor_si256(weights, _mm256_set1_epi8(static_cast<char>(0x80)));
+          magnitude = _mm256_abs_epi8(weights);
+        }
+        for (int r = 0; r < M; ++r) {
+          __m256i a = broadcast4(x[r]->q + 4 * i);
+          if constexpr (kKind == Kind::kSigned) a = _mm256_sign_epi8(a, weights);
+          const __m256i product = _mm256_maddubs_epi16(magnitude, a);
+          narrow[r][h] = i == g ? product : _mm256_add_epi16(narrow[r][h], product);
+          keep_order(narrow[r][h]);
+        }
       }
     }
     for (int r = 0; r < M; ++r) {
-      sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(narrow[r], ones));
+      for (int h = 0; h < kHalves; ++h) {
+        sum[r][h] = _mm256_add_epi32(sum[r][h], _mm256_madd_epi16(narrow[r][h], ones));
+        keep_order(sum[r][h]);
+      }
     }
   }
 }
@@ -182,75 +193,80 @@ inline __m256i lanes_of(const MatmulArgs& args, std::int64_t n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-// M rows against one half of a chunk. Partial sums between chunks live in `out`.
+// M rows against a chunk. Partial sums between chunks live in `out`.
 template <Kind kKind, bool kSub16, bool kMins, int M>
-void tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, std::int64_t n,
-          std::int64_t half) {
+void tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t first_row, std::int64_t n) {
   constexpr int kSubs = kSub16 ? 2 : 1;
-  const __m256i lanes = lanes_of(args, n);
+  const __m256i lanes[kHalves] = {lanes_of(args, n), lanes_of(args, n + 8)};
   const std::int64_t stride = int8_stride(args.k);
   const auto* rows =
       static_cast<const Int8Block*>(args.activations) + first_row * stride + chunk.first;
   float* out = args.out + first_row * args.out_stride + n;
-  __m256 acc[M];
+  __m256 acc[M][kHalves];
   for (int r = 0; r < M; ++r) {
-    acc[r] = chunk.first == 0 ? _mm256_setzero_ps()
-                              : _mm256_maskload_ps(out + r * args.out_stride, lanes);
+    for (int h = 0; h < kHalves; ++h) {
+      acc[r][h] = chunk.first == 0
+                      ? _mm256_setzero_ps()
+                      : _mm256_maskload_ps(out + r * args.out_stride + 8 * h, lanes[h]);
+    }
   }
   for (std::int64_t b = 0; b < chunk.blocks; ++b) {
-    if (first_row == 0) {  // half of the next panel's lines; the other half's tile does the rest
-      const std::uint8_t* next = chunk.next + b * chunk.next_step + 2 * half;
-      for (std::int64_t i = 0; i < chunk.next_step; i += 128) _mm_prefetch(next + i, _MM_HINT_T1);
+    if (first_row == 0) {
+      const std::uint8_t* next = chunk.next + b * chunk.next_step;
+      for (std::int64_t i = 0; i < chunk.next_step; i += 64) _mm_prefetch(next + i, _MM_HINT_T1);
     }
     const Int8Block* x[M];
     for (int r = 0; r < M; ++r) x[r] = rows + r * stride + b;
     for (int s = 0; s < kSubs; ++s) {
       const Scales& scales = chunk.scales[b * kSubs + s];
-      __m256i sum[M];
+      __m256i sum[M][kHalves];
       for (int r = 0; r < M; ++r) {
-        sum[r] = _mm256_setzero_si256();
+        __m256i start = _mm256_setzero_si256();
         // The signed kind has no offset left; types with minima never had one.
         if constexpr (!kMins && kKind != Kind::kSigned) {
           const std::int32_t offset = kSub16 ? x[r]->offset_sum16[s] : x[r]->offset_sum;
-          sum[r] = _mm256_sra_epi32(_mm256_set1_epi32(offset), chunk.shift);
+          start = _mm256_sra_epi32(_mm256_set1_epi32(offset), chunk.shift);
         }
+        for (int h = 0; h < kHalves; ++h) sum[r][h] = start;
       }
-      add_groups<kKind, M>(chunk.w + 512 * b + chunk.gap * (b / 2) + half, x, s * 8 / kSubs,
+      add_groups<kKind, M>(chunk.w + 512 * b + chunk.gap * (b / 2), x, s * 8 / kSubs,
                            (s + 1) * 8 / kSubs, sum);
-      const __m256 scale = _mm256_loadu_ps(scales.scale + half / 4);
-      for (int r = 0; r < M; ++r) {
-        const __m256 both = _mm256_mul_ps(scale, _mm256_set1_ps(x[r]->scale));
-        acc[r] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r]), both, acc[r]);
-        if constexpr (kMins) {
-          const float scaled = kSub16 ? x[r]->scaled_sum16[s] : x[r]->scaled_sum;
-          acc[r] = _mm256_fmadd_ps(_mm256_loadu_ps(scales.min + half / 4), _mm256_set1_ps(scaled),
-                                   acc[r]);
+      for (int h = 0; h < kHalves; ++h) {
+        const __m256 scale = _mm256_loadu_ps(scales.scale + 8 * h);
+        for (int r = 0; r < M; ++r) {
+          const __m256 both = _mm256_mul_ps(scale, _mm256_set1_ps(x[r]->scale));
+          acc[r][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][h]), both, acc[r][h]);
+          if constexpr (kMins) {
+            const float scaled = kSub16 ? x[r]->scaled_sum16[s] : x[r]->scaled_sum;
+            acc[r][h] = _mm256_fmadd_ps(_mm256_loadu_ps(scales.min + 8 * h), _mm256_set1_ps(scaled),
+                                        acc[r][h]);
+          }
         }
       }
     }
   }
-  for (int r = 0; r < M; ++r) _mm256_maskstore_ps(out + r * args.out_stride, lanes, acc[r]);
+  for (int r = 0; r < M; ++r) {
+    for (int h = 0; h < kHalves; ++h) {
+      _mm256_maskstore_ps(out + r * args.out_stride + 8 * h, lanes[h], acc[r][h]);
+    }
+  }
 }
 
 template <Kind kKind, bool kSub16, bool kMins, int M>
-void last_tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t row, std::int64_t n,
-               std::int64_t half) {
+void last_tile(const MatmulArgs& args, const Chunk& chunk, std::int64_t row, std::int64_t n) {
   if constexpr (M > 0) {
-    if (args.m - row == M) return tile<kKind, kSub16, kMins, M>(args, chunk, row, n, half);
-    last_tile<kKind, kSub16, kMins, M - 1>(args, chunk, row, n, half);
+    if (args.m - row == M) return tile<kKind, kSub16, kMins, M>(args, chunk, row, n);
+    last_tile<kKind, kSub16, kMins, M - 1>(args, chunk, row, n);
   }
 }
 
 template <Kind kKind, bool kSub16, bool kMins>
 void chunk_rows(const MatmulArgs& args, const Chunk& chunk, std::int64_t n) {
-  for (std::int64_t half = 0; half < 64; half += 32) {
-    const std::int64_t column = n + half / 4;
-    std::int64_t row = 0;
-    for (; row + kTileRows <= args.m; row += kTileRows) {
-      tile<kKind, kSub16, kMins, kTileRows>(args, chunk, row, column, half);
-    }
-    last_tile<kKind, kSub16, kMins, kTileRows - 1>(args, chunk, row, column, half);
+  std::int64_t row = 0;
+  for (; row + kTileRows <= args.m; row += kTileRows) {
+    tile<kKind, kSub16, kMins, kTileRows>(args, chunk, row, n);
   }
+  last_tile<kKind, kSub16, kMins, kTileRows - 1>(args, chunk, row, n);
 }
 
 template <Form F>
