@@ -11,7 +11,7 @@ namespace spud::kernels {
 namespace {
 
 template <typename Pages>
-constexpr int kRows = 3;  // 12 of 16 registers are sums
+constexpr int kRows = Pages::kType == KvType::kF16 ? 3 : 4;
 
 // clang-format off: the body is written against what stands above it
 #include "kernels/body/vec_avx2.inl.hpp"

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over int8 blocks (kv_block.hpp) with byte dot products; nothing stored is converted.
-// Both sides of a product must be bytes, so the float side is split into two of them, which makes
-// its rounding vanish beside that of the stored side:
+// Attention over int8 blocks (kv_block.hpp) with integer products; nothing stored is converted. The
+// float side becomes whole numbers of so many bits that its rounding vanishes beside that of the
+// stored side:
 //
-//   query          q = scale * (128 * hi + lo), 15 bits with sign, one scale per row
-//   probabilities  p * value scale = unit * (128 * hi + lo), 14 bits, one unit per row and page
+//   query          q = scale * number, 15 bits with sign, one scale per row
+//   probabilities  p * value scale = unit * number, 14 bits, one unit per row and span
 //
 // Keys, values and queries are rotated (kv_block.hpp): scores do not notice, sums of values are
-// rotated back. The sum over hi is shifted left by 7 and goes on over lo: integers, exact in any
-// order. Include after attention.inl.hpp and kv_int8.inl.hpp.
-
-constexpr int kHalfBits = 7;  // 128 = 2^7
+// rotated back. Sums are integers, exact in any order. Include after attention.inl.hpp and
+// kv_int8.inl.hpp.
 
 struct BytePages {
   static constexpr KvType kType = KvType::kInt8;
@@ -25,17 +23,13 @@ struct BytePages {
     }
     const float largest = Vec::reduce_max(top);
     const Vec::T inverse = Vec::set1(largest > 0 ? kQueryMax / largest : 0.0F);
-    Vec::I sums[2] = {Vec::zero_int(), Vec::zero_int()};
+    Vec::I sum = Vec::zero_int();
     for (std::int64_t d = 0; d < block.head_dim; d += Vec::kLanes) {
       const Vec::I x = Vec::to_int(Vec::mul(Vec::load(q + d), inverse));
-      const Vec::I high = Vec::shift_right<kHalfBits>(Vec::add(x, Vec::set1_int(64)));
-      const Vec::I low = Vec::sub(x, Vec::shift_left<kHalfBits>(high));
-      Vec::store_bytes(query_of(block, 0, row) + d, high);
-      Vec::store_bytes(query_of(block, 1, row) + d, low);
-      sums[0] = Vec::add(sums[0], high);
-      sums[1] = Vec::add(sums[1], low);
+      Vec::store_groups(query_of(block, row) + d / 4 * Vec::kGroupBytes, x);
+      sum = Vec::add(sum, x);
     }
-    for (int part = 0; part < 2; ++part) block.query_sum[part][row] = Vec::reduce_add(sums[part]);
+    block.query_sum[row] = Vec::reduce_add(sum);
     block.query_scale[row] = largest / kQueryMax * args.scale;
   }
 
@@ -43,101 +37,84 @@ struct BytePages {
 
   template <int R>
   static void scores(const AttentionArgs& args, const Tile& tile, int page, Block& block) {
-    const Int8KvLayout layout{args.head_dim};
-    const std::byte* memory = tile.pages[page];
-    Vec::I sums[R][kPageVecs];
-    add_dots<R>(memory, tile.row, block, sums);
-    const auto* scales = reinterpret_cast<const std::uint16_t*>(memory + layout.key_scales());
-    for (int j = 0; j < kPageVecs; ++j) {
-      const Vec::T scale = Vec::load_half(scales + j * Vec::kLanes);
-      for (int r = 0; r < R; ++r) {
-        const Vec::T both = Vec::mul(scale, Vec::set1(block.query_scale[tile.row + r]));
-        Vec::store(block.p[r] + page * kPageTokens + j * Vec::kLanes,
-                   Vec::mul(Vec::to_float(sums[r][j]), both));
-      }
+    for (int first = 0; first < kPageVecs; first += kScoreVecs) {
+      score_vectors<R>(args, tile, page, first, block);
     }
   }
 
   template <int R>
   static void add_values(const AttentionArgs& args, const Tile& tile, Ahead& ahead, Block& block) {
-    Split split[R];
-    for (int r = 0; r < R; ++r) split_row(args, tile, r, block, split[r]);
-    // Two sums for each row and vector fill the 16 or 32 registers.
+    Numbers numbers[R];
+    for (int r = 0; r < R; ++r) to_numbers(args, tile, r, block, numbers[r]);
+    // The sums of each row and vector fill the 16 or 32 registers.
     constexpr int kVecs = Vec::kLanes == 16 && R <= 3 ? 4 : 2;
     std::int64_t d = 0;
     for (; d + kVecs * Vec::kLanes <= args.head_dim; d += kVecs * Vec::kLanes) {
-      add_vectors<R, kVecs>(tile, split, ahead, block, d);
+      add_vectors<R, kVecs>(tile, numbers, ahead, block, d);
     }
-    for (; d < args.head_dim; d += Vec::kLanes) add_vectors<R, 1>(tile, split, ahead, block, d);
+    for (; d < args.head_dim; d += Vec::kLanes) add_vectors<R, 1>(tile, numbers, ahead, block, d);
   }
 
  private:
+  static constexpr int kScoreVecs = 2;  // vectors of positions at a time
+  static constexpr int kPageGroups = kPageTokens / 4;
+
   // A row's probabilities of a span times the values' scales.
-  struct Split {
-    alignas(64) std::uint8_t part[2][kSpanTokens];  // 128 * part[0] + part[1], times unit
+  struct Numbers {
+    alignas(64) std::byte groups[kSpanTokens / 4 * Vec::kGroupBytes];
     float unit;
   };
 
-  static std::byte* query_of(Block& block, int part, int row) {
-    return reinterpret_cast<std::byte*>(block.query) +
-           (part * block.num_rows + row) * block.head_dim;
+  static std::int64_t query_bytes(const Block& block) {
+    return block.head_dim / 4 * Vec::kGroupBytes;
+  }
+  static std::byte* query_of(Block& block, int row) {
+    return reinterpret_cast<std::byte*>(block.query) + row * query_bytes(block);
   }
 
-  // R queries with a page's keys: both bytes of a query side by side where the registers hold their
-  // sums, else one after the other.
+  // R queries with kScoreVecs vectors of a page's keys, from vector `first` on.
   template <int R>
-  static void add_dots(const std::byte* keys, int row, Block& block, Vec::I (&sums)[R][kPageVecs]) {
-    if constexpr (Vec::kLanes == 16) {
-      Vec::I both[2 * R][kPageVecs];
-      dot<2, R>(keys, 0, row, block, both);
-      for (int r = 0; r < R; ++r) {
-        for (int j = 0; j < kPageVecs; ++j) {
-          sums[r][j] = Vec::add(Vec::shift_left<kHalfBits>(both[r][j]), both[R + r][j]);
-        }
-      }
-    } else {
-      Vec::I low[R][kPageVecs];
-      dot<1, R>(keys, 1, row, block, low);
-      dot<1, R>(keys, 0, row, block, sums);
-      for (int r = 0; r < R; ++r) {
-        for (int j = 0; j < kPageVecs; ++j) {
-          sums[r][j] = Vec::add(Vec::shift_left<kHalfBits>(sums[r][j]), low[r][j]);
-        }
-      }
+  static void score_vectors(const AttentionArgs& args, const Tile& tile, int page, int first,
+                            Block& block) {
+    const Int8KvLayout layout{args.head_dim};
+    const std::byte* memory = tile.pages[page];
+    const std::byte* keys = memory + 4 * first * Vec::kLanes;
+    const std::byte* queries = query_of(block, tile.row);
+    const std::int64_t stride = query_bytes(block);
+    Vec::Sum sums[R][kScoreVecs];
+    for (auto& row : sums) {
+      for (auto& sum : row) sum = Vec::no_sum();
     }
-  }
-
-  // kParts bytes of R queries, from byte `first` on.
-  template <int kParts, int R>
-  static void dot(const std::byte* keys, int first, int row, Block& block,
-                  Vec::I (&acc)[kParts * R][kPageVecs]) {
-    constexpr std::int64_t kGroup = Int8KvLayout::kKeyGroupBytes;
-    const std::byte* q[kParts];
-    for (int part = 0; part < kParts; ++part) {
-      q[part] = query_of(block, first + part, row);
-      for (int r = 0; r < R; ++r) {
-        const Vec::I start = Vec::start_biased(block.query_sum[first + part][row + r]);
-        for (int j = 0; j < kPageVecs; ++j) acc[part * R + r][j] = start;
-      }
-    }
-    for (std::int64_t d = 0; d < block.head_dim; d += 4, keys += kGroup) {
-      Vec::I k[kPageVecs];
-      for (int j = 0; j < kPageVecs; ++j) k[j] = Vec::load_bytes(keys + 4 * j * Vec::kLanes);
-#pragma GCC unroll 2
-      for (int part = 0; part < kParts; ++part) {
+    for (std::int64_t d = 0; d < args.head_dim; d += 4) {
+      Vec::UnsignedBytes k[kScoreVecs];
+      for (int j = 0; j < kScoreVecs; ++j) k[j] = Vec::load_unsigned(keys + 4 * j * Vec::kLanes);
+      keys += Int8KvLayout::kKeyGroupBytes;
 #pragma GCC unroll 16
-        for (int r = 0; r < R; ++r) {
-          const Vec::I four = Vec::four_bytes(q[part] + r * block.head_dim + d);
-          for (int j = 0; j < kPageVecs; ++j) {
-            acc[part * R + r][j] = Vec::dot4_biased(acc[part * R + r][j], k[j], four);
-          }
+      for (int r = 0; r < R; ++r) {
+        const Vec::Group query = Vec::load_group(queries + r * stride);
+        for (int j = 0; j < kScoreVecs; ++j) {
+          sums[r][j] = Vec::add_products(sums[r][j], k[j], query);
         }
+      }
+      queries += Vec::kGroupBytes;
+    }
+    const auto* scales = reinterpret_cast<const std::uint16_t*>(memory + layout.key_scales());
+    for (int j = 0; j < kScoreVecs; ++j) {
+      const std::int64_t slot = (first + j) * Vec::kLanes;
+      const Vec::T scale = Vec::load_half(scales + slot);
+      for (int r = 0; r < R; ++r) {
+        const int row = tile.row + r;
+        // Keys are stored as k + 128.
+        const Vec::I bias = Vec::shift_left<7>(Vec::set1_int(block.query_sum[row]));
+        const Vec::T sum = Vec::to_float(Vec::sub(Vec::total(sums[r][j]), bias));
+        const Vec::T both = Vec::mul(scale, Vec::set1(block.query_scale[row]));
+        Vec::store(block.p[r] + page * kPageTokens + slot, Vec::mul(sum, both));
       }
     }
   }
 
-  static void split_row(const AttentionArgs& args, const Tile& tile, int r, Block& block,
-                        Split& out) {
+  static void to_numbers(const AttentionArgs& args, const Tile& tile, int r, Block& block,
+                         Numbers& out) {
     constexpr float kMax = 127.0F * 128.0F + 127.0F;
     const Int8KvLayout layout{args.head_dim};
     float* p = block.p[r];
@@ -161,50 +138,45 @@ struct BytePages {
     const std::int64_t end = tile.end * kPageTokens;
     for (std::int64_t t = tile.begin * kPageTokens; t < end; t += Vec::kLanes) {
       const Vec::I x = Vec::to_int(Vec::mul(Vec::load(p + t), inverse));
-      const Vec::I high = Vec::shift_right<kHalfBits>(x);
-      Vec::store_bytes(out.part[0] + t, high);
-      Vec::store_bytes(out.part[1] + t, Vec::sub(x, Vec::shift_left<kHalfBits>(high)));
+      Vec::store_groups(out.groups + t / 4 * Vec::kGroupBytes, x);
     }
     out.unit = largest / kMax;
   }
 
   // kVecs vectors of dimensions from d on.
   template <int R, int kVecs>
-  static void add_vectors(const Tile& tile, const Split* split, Ahead& ahead, Block& block,
+  static void add_vectors(const Tile& tile, const Numbers* numbers, Ahead& ahead, Block& block,
                           std::int64_t d) {
     const Int8KvLayout layout{block.head_dim};
-    Vec::I high[R][kVecs];
-    Vec::I low[R][kVecs];
-    for (int r = 0; r < R; ++r) {
-      for (int j = 0; j < kVecs; ++j) high[r][j] = low[r][j] = Vec::zero_int();
+    Vec::Sum sums[R][kVecs];
+    for (auto& row : sums) {
+      for (auto& sum : row) sum = Vec::no_sum();
     }
     for (int page = tile.begin; page < tile.end; ++page) {
       const std::byte* values = tile.pages[page] + layout.values() + 4 * d;
-      const std::int64_t end = (page + 1) * kPageTokens;
+      const std::byte* p = numbers->groups + page * kPageGroups * Vec::kGroupBytes;
       ahead.step();
-      for (std::int64_t t = page * kPageTokens; t < end; t += 4) {
-        Vec::I v[kVecs];
-        for (int j = 0; j < kVecs; ++j) v[j] = Vec::load_bytes(values + 4 * j * Vec::kLanes);
+#pragma GCC unroll 1
+      for (int group = 0; group < kPageGroups; ++group) {
+        Vec::SignedBytes v[kVecs];
+        for (int j = 0; j < kVecs; ++j) v[j] = Vec::load_signed(values + 4 * j * Vec::kLanes);
         values += layout.value_group_bytes();
 #pragma GCC unroll 16
         for (int r = 0; r < R; ++r) {
-          const Vec::I four_high = Vec::four_bytes(split[r].part[0] + t);
-          const Vec::I four_low = Vec::four_bytes(split[r].part[1] + t);
-          for (int j = 0; j < kVecs; ++j) {
-            high[r][j] = Vec::dot4_small(high[r][j], four_high, v[j]);
-            low[r][j] = Vec::dot4_small(low[r][j], four_low, v[j]);
-          }
+          const Vec::Group four = Vec::load_group(p + r * sizeof(Numbers));
+          for (int j = 0; j < kVecs; ++j) sums[r][j] = Vec::add_products(sums[r][j], v[j], four);
         }
+        p += Vec::kGroupBytes;
       }
     }
     for (int r = 0; r < R; ++r) {
       const Vec::T shrink = Vec::set1(block.shrink[r]);
-      const Vec::T unit = Vec::set1(split[r].unit);
+      const Vec::T unit = Vec::set1(numbers[r].unit);
       float* out = block.out_of(tile.row + r) + d;
       for (int j = 0; j < kVecs; ++j) {
-        const Vec::I sum = Vec::add(Vec::shift_left<kHalfBits>(high[r][j]), low[r][j]);
+        const Vec::T sum = Vec::to_float(Vec::total(sums[r][j]));
         const Vec::T old = Vec::mul(Vec::load(out + j * Vec::kLanes), shrink);
-        Vec::store(out + j * Vec::kLanes, Vec::fmadd(Vec::to_float(sum), unit, old));
+        Vec::store(out + j * Vec::kLanes, Vec::fmadd(sum, unit, old));
       }
     }
   }

@@ -18,8 +18,8 @@ struct Block {
   int num_rows;
   std::int64_t head_dim;
   float max[kMaxBlockRows];
-  float query_scale[kMaxBlockRows];          // int8: includes the scale of the scores
-  std::int32_t query_sum[2][kMaxBlockRows];  // int8
+  float query_scale[kMaxBlockRows];       // int8: includes the scale of the scores
+  std::int32_t query_sum[kMaxBlockRows];  // int8
   alignas(64) float sum[kMaxBlockRows][Vec::kLanes];
   alignas(64) float out[kBlockFloats];    // [num_rows][head_dim]
   alignas(64) float query[kBlockFloats];  // [num_rows][head_dim], in the type's own form

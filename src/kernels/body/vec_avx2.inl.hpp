@@ -99,7 +99,7 @@ struct Vec {
     return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0;
   }
 
-  // 32-bit integers, and bytes in fours: lane i of a product sums bytes 4i .. 4i + 3.
+  // 32-bit integers.
   using I = __m256i;
   static I zero_int() { return _mm256_setzero_si256(); }
   static I set1_int(std::int32_t x) { return _mm256_set1_epi32(x); }
@@ -138,17 +138,40 @@ struct Vec {
         _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
     _mm_storel_epi64(static_cast<__m128i*>(at), both);
   }
-  // acc + u . s, where u are bytes of 0..127: two products fit into 16 bits.
-  static I dot4_small(I acc, I u, I s) {
-    return add(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1)));
+
+  // Sums of bytes times whole numbers of 15 bits with sign, by fours: lane i takes bytes
+  // 4i .. 4i + 3 times the numbers of a group, the same for all lanes. Both sides become 16 bits,
+  // even and odd ones apart.
+  struct Pairs {
+    I even;
+    I odd;
+  };
+  using Group = Pairs;
+  using UnsignedBytes = Pairs;
+  using SignedBytes = Pairs;
+  using Sum = I;
+  static constexpr std::int64_t kGroupBytes = 8;
+  static void store_groups(void* at, I x) {
+    const I third_and_fourth = _mm256_slli_epi32(_mm256_shuffle_epi32(x, 0xEE), 16);
+    const I pairs = _mm256_blend_epi16(x, third_and_fourth, 0xAA);
+    _mm_storeu_si128(static_cast<__m128i*>(at),
+                     _mm256_castsi256_si128(_mm256_permute4x64_epi64(pairs, 0x08)));
   }
-  // Sums of (b - 128) * s with b of 1..255 start from start_biased(sum of all s). The sign moves
-  // over, so that no pair of products saturates.
-  static I start_biased(std::int32_t /*sum*/) { return zero_int(); }
-  static I dot4_biased(I acc, I b, I s) {
-    const I centred = _mm256_xor_si256(b, _mm256_set1_epi8(-128));
-    return dot4_small(acc, _mm256_abs_epi8(centred), _mm256_sign_epi8(s, centred));
+  static Group load_group(const std::byte* at) { return {four_bytes(at), four_bytes(at + 4)}; }
+  static UnsignedBytes load_unsigned(const void* at) {
+    const I x = load_bytes(at);
+    return {_mm256_and_si256(x, _mm256_set1_epi16(255)), _mm256_srli_epi16(x, 8)};
   }
+  static SignedBytes load_signed(const void* at) {
+    const I x = load_bytes(at);
+    return {_mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8), _mm256_srai_epi16(x, 8)};
+  }
+  static Sum no_sum() { return zero_int(); }
+  static Sum add_products(Sum sum, const Pairs& bytes, const Group& group) {
+    const I even = _mm256_madd_epi16(bytes.even, group.even);
+    return add(add(sum, even), _mm256_madd_epi16(bytes.odd, group.odd));
+  }
+  static I total(Sum sum) { return sum; }
 
  private:
   // shuffle_ps works within 128 bits: puts the four pairs into order.

@@ -84,7 +84,7 @@ struct Vec {
   static T abs(T x) { return _mm512_abs_ps(x); }
   static bool any_above(T a, T b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0; }
 
-  // 32-bit integers, and bytes in fours: lane i of a product sums bytes 4i .. 4i + 3.
+  // 32-bit integers.
   using I = __m512i;
   static I zero_int() { return _mm512_setzero_si512(); }
   static I set1_int(std::int32_t x) { return _mm512_set1_epi32(x); }
@@ -111,13 +111,47 @@ struct Vec {
   static void store_bytes(void* at, I x) {
     _mm_storeu_si128(static_cast<__m128i*>(at), _mm512_cvtepi32_epi8(x));
   }
-  // acc + u . s, where u are bytes of 0..127. Not the intrinsic: GCC 12 copies its sum from one
-  // register to another around each, spills some, and the loops over pages take 1.4 times as long.
-  static I dot4_small(I acc, I u, I s) {
+
+  // Sums of bytes times whole numbers of 15 bits with sign, by fours: lane i takes bytes
+  // 4i .. 4i + 3 times the numbers of a group, the same for all lanes. A number is
+  // 128 * high + low, bytes both, with a sum for each: the larger is shifted left at the end.
+  struct Group {
+    I high;
+    I low;
+  };
+  struct UnsignedBytes {
+    I bytes;
+  };
+  struct SignedBytes {  // times numbers that are not negative
+    I bytes;
+  };
+  using Sum = Group;
+  static constexpr std::int64_t kGroupBytes = 8;
+  static void store_groups(void* at, I x) {
+    const I high = shift_right<7>(x);
+    const __m128i high_bytes = _mm512_cvtepi32_epi8(high);
+    const __m128i low_bytes = _mm512_cvtepi32_epi8(sub(x, shift_left<7>(high)));
+    auto* to = static_cast<__m128i*>(at);
+    _mm_storeu_si128(to, _mm_unpacklo_epi32(high_bytes, low_bytes));
+    _mm_storeu_si128(to + 1, _mm_unpackhi_epi32(high_bytes, low_bytes));
+  }
+  static Group load_group(const std::byte* at) { return {four_bytes(at), four_bytes(at + 4)}; }
+  static UnsignedBytes load_unsigned(const void* at) { return {load_bytes(at)}; }
+  static SignedBytes load_signed(const void* at) { return {load_bytes(at)}; }
+  static Sum no_sum() { return {zero_int(), zero_int()}; }
+  static Sum add_products(Sum sum, UnsignedBytes x, Group group) {
+    return {dot4(sum.high, x.bytes, group.high), dot4(sum.low, x.bytes, group.low)};
+  }
+  static Sum add_products(Sum sum, SignedBytes x, Group group) {
+    return {dot4(sum.high, group.high, x.bytes), dot4(sum.low, group.low, x.bytes)};
+  }
+  static I total(Sum sum) { return add(shift_left<7>(sum.high), sum.low); }
+
+ private:
+  // acc + u . s, u unsigned. Not the intrinsic: GCC 12 copies its sum from one register to another
+  // around each, spills some, and the loops over pages take 1.4 times as long.
+  static I dot4(I acc, I u, I s) {
     asm("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(u), "v"(s));
     return acc;
   }
-  // Sums of (b - 128) * s with b of 0..255 start from start_biased(sum of all s).
-  static I start_biased(std::int32_t sum) { return set1_int(-128 * sum); }
-  static I dot4_biased(I acc, I b, I s) { return dot4_small(acc, b, s); }
 };
