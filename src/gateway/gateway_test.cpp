@@ -276,6 +276,17 @@ TEST_F(GatewayTest, TokenizesAndBack) {
   EXPECT_EQ(post("/detokenize", R"({"tokens":[104,105,257]})").body, R"({"content":"hi<|end|>"})");
 }
 
+TEST_F(GatewayTest, TokenizesAMebibyteAndNoMore) {
+  start();
+  const auto tokenize = [&](std::size_t bytes) {
+    return post("/tokenize", fmt::format(R"({{"content":"{}"}})", std::string(bytes, 'a')));
+  };
+  EXPECT_EQ(tokenize(1 << 20).status, 200);
+  const auto refusal = tokenize((1 << 20) + 1);
+  EXPECT_EQ(refusal.status, 400);
+  EXPECT_THAT(refusal.body, AllOf(HasSubstr("1048577 bytes"), HasSubstr("at most 1048576")));
+}
+
 TEST_F(GatewayTest, RefusesChatWithoutATemplate) {
   start({.can_chat = false});
   const auto answer = post(kChat, kHi);

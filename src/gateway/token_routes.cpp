@@ -12,6 +12,10 @@ namespace json = boost::json;
 
 namespace {
 
+// A longer text, with one long word in it, would keep one of the few threads that all prompts are
+// made into tokens on for many seconds.
+constexpr std::size_t kMaxTextBytes = 1 << 20;
+
 // A piece that is no valid UTF-8 by itself is an array of bytes.
 json::value piece_value(std::string_view bytes) {
   if (api::replace_invalid_utf8(bytes) == bytes) return json::value(bytes);
@@ -22,6 +26,13 @@ json::value piece_value(std::string_view bytes) {
 
 Result<std::string> tokenize(const tokenizer::Tokenizer& tokenizer, std::string_view body) {
   SPUD_TRY(const api::TokenizeRequest request, api::parse_tokenize_request(body));
+  if (request.content.size() > kMaxTextBytes) {
+    return std::unexpected(Error(ErrorCode::kInvalidArgument,
+                                 fmt::format("'content' has {} bytes, but /tokenize takes at most "
+                                             "{}; send it in parts",
+                                             request.content.size(), kMaxTextBytes))
+                               .with_param("content"));
+  }
   SPUD_TRY(const auto tokens,
            tokenizer.encode(request.content, {.add_special = request.add_special,
                                               .parse_special = request.parse_special}));
