@@ -8,7 +8,7 @@
 //   8 bits, tables   u <= 255 would saturate: the sign moves over, |w| x sign(a, w), where
 //                    128 * 127 * 2 = 32512 just fits; widened after every group
 //
-// A chunk of one panel is unpacked to the first-level cache, then multiplied by tiles of up to 3
+// A chunk of one panel is unpacked to the first-level cache, then multiplied by tiles of up to 4
 // rows: both halves at once, since broadcasts of activations are what the loads are spent on. The
 // float operations and their order are those of the AVX-512 file.
 #include <immintrin.h>
@@ -23,7 +23,7 @@
 namespace spud::kernels {
 namespace {
 
-constexpr int kTileRows = 3;
+constexpr int kTileRows = 4;
 constexpr int kHalves = 2;                 // vectors of 8 in a panel's 16 rows
 constexpr std::int64_t kChunkBlocks = 32;  // 16 kB of bytes
 
@@ -159,6 +159,7 @@ inline void add_groups(const std::uint8_t* w, const Int8Block* const (&x)[M], in
                        __m256i (&sum)[M][kHalves]) {
   const __m256i ones = _mm256_set1_epi16(1);
   constexpr int kRun = kKind == Kind::kSigned ? 1 : kKind == Kind::kSixBits ? 2 : 4;
+#pragma GCC unroll 8
   for (int g = begin; g < end; g += kRun) {
     __m256i narrow[M][kHalves];
     for (int i = g; i < g + kRun; ++i) {
@@ -180,7 +181,9 @@ inline void add_groups(const std::uint8_t* w, const Int8Block* const (&x)[M], in
     }
     for (int r = 0; r < M; ++r) {
       for (int h = 0; h < kHalves; ++h) {
-        sum[r][h] = _mm256_add_epi32(sum[r][h], _mm256_madd_epi16(narrow[r][h], ones));
+        const __m256i wide = _mm256_madd_epi16(narrow[r][h], ones);
+        const bool first = kKind == Kind::kSigned && g == begin;  // starts from 0
+        sum[r][h] = first ? wide : _mm256_add_epi32(sum[r][h], wide);
         keep_order(sum[r][h]);
       }
     }
