@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -43,6 +44,56 @@ constexpr std::uint32_t kEpochShift = 16;
 
 constexpr std::uint32_t epoch_of(std::uint32_t word) noexcept { return word >> kEpochShift; }
 
+// What is left of a thread's share of a loop, in pieces of its grain. The owner takes from the
+// front, so that it reads one contiguous stream; whoever is done helps from the back.
+class alignas(64) Share {
+ public:
+  struct Pieces {
+    std::uint32_t begin;
+    std::uint32_t end;
+    bool empty() const { return begin == end; }
+  };
+
+  void set(Pieces all) { left_.store(pack(all), std::memory_order_relaxed); }
+
+  // Half of what is left: few trips here, and a last piece that is small. Empty when none is left.
+  Pieces take_front() {
+    return take([](Pieces left, std::uint32_t half) -> Split {
+      return {{left.begin, left.begin + half}, {left.begin + half, left.end}};
+    });
+  }
+  Pieces take_back() {
+    return take([](Pieces left, std::uint32_t half) -> Split {
+      return {{left.end - half, left.end}, {left.begin, left.end - half}};
+    });
+  }
+
+ private:
+  struct Split {
+    Pieces taken;
+    Pieces left;
+  };
+
+  static std::uint64_t pack(Pieces pieces) {
+    return std::uint64_t{pieces.begin} << 32 | pieces.end;
+  }
+
+  template <typename SplitFunction>
+  Pieces take(SplitFunction split) {
+    std::uint64_t word = left_.load(std::memory_order_relaxed);
+    while (true) {
+      const Pieces left{static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(word)};
+      if (left.empty()) return left;
+      const Split parts = split(left, (left.end - left.begin + 1) / 2);
+      if (left_.compare_exchange_weak(word, pack(parts.left), std::memory_order_relaxed)) {
+        return parts.taken;
+      }
+    }
+  }
+
+  std::atomic<std::uint64_t> left_{0};
+};
+
 }  // namespace
 
 struct ThreadPool::State {
@@ -61,31 +112,37 @@ struct ThreadPool::State {
   // Of parallel_shares; `meanwhile` is null in other loops.
   Meanwhile* meanwhile = nullptr;
   alignas(64) std::atomic<bool> first_done{false};
-  std::unique_ptr<std::atomic<bool>[]> taken;  // by share
+  std::unique_ptr<Share[]> shares;  // by thread
 
   std::vector<std::thread> workers;  // last: they use all of the above
 
-  // Begin of a share; that of the next is its end.
-  std::int64_t share_begin(int share) const {
+  Share::Pieces share_of(int thread) const {
     const std::int64_t pieces = (count + grain - 1) / grain;
-    return std::min(count, pieces * share / num_threads * grain);
+    return {static_cast<std::uint32_t>(pieces * thread / num_threads),
+            static_cast<std::uint32_t>(pieces * (thread + 1) / num_threads)};
   }
 
-  // The thread's own share, then what others have not come for.
+  void run_pieces(const Share::Pieces& pieces) const {
+    (*body)(std::min(count, pieces.begin * grain), std::min(count, pieces.end * grain));
+  }
+
+  // The thread's own share, then a part of what others have left.
   void work_shares(int thread) {
-    for (int i = 0; i < num_threads; ++i) {
-      const auto share = static_cast<std::size_t>((thread + i) % num_threads);
-      if (taken[share].load(std::memory_order_relaxed) ||
-          taken[share].exchange(true, std::memory_order_relaxed)) {
-        continue;
+    if (!first_done.load(std::memory_order_acquire)) {
+      const Share::Pieces own = share_of(thread);
+      (*meanwhile)(std::min(count, own.begin * grain), std::min(count, own.end * grain),
+                   first_done);
+      wait_for_first();
+    }
+    Share& own = shares[static_cast<std::size_t>(thread)];
+    for (auto pieces = own.take_front(); !pieces.empty(); pieces = own.take_front()) {
+      run_pieces(pieces);
+    }
+    for (int i = 1; i < num_threads; ++i) {
+      Share& other = shares[static_cast<std::size_t>((thread + i) % num_threads)];
+      for (auto pieces = other.take_back(); !pieces.empty(); pieces = other.take_back()) {
+        run_pieces(pieces);
       }
-      const std::int64_t begin = share_begin(static_cast<int>(share));
-      const std::int64_t end = share_begin(static_cast<int>(share) + 1);
-      if (!first_done.load(std::memory_order_acquire)) {
-        (*meanwhile)(begin, end, first_done);
-        wait_for_first();
-      }
-      if (begin < end) (*body)(begin, end);
     }
   }
 
@@ -172,7 +229,7 @@ ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>()) {
   SPUD_CHECK(num_threads >= 1);
   SPUD_CHECK(num_threads < static_cast<int>(kActive));
   state_->num_threads = num_threads;
-  state_->taken = std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(num_threads));
+  state_->shares = std::make_unique<Share[]>(static_cast<std::size_t>(num_threads));
   state_->workers.reserve(static_cast<std::size_t>(num_threads) - 1);
   for (int i = 1; i < num_threads; ++i) {
     state_->workers.emplace_back([state = state_.get(), i] { state->run_worker(i); });
@@ -218,10 +275,12 @@ void ThreadPool::parallel_shares(std::int64_t count, std::int64_t grain, Functio
   state.body = &body;
   state.count = std::max<std::int64_t>(count, 0);
   state.grain = std::max<std::int64_t>(grain, 1);
+  SPUD_CHECK((state.count + state.grain - 1) / state.grain <=
+             std::numeric_limits<std::uint32_t>::max());
   state.meanwhile = &meanwhile;
   state.first_done.store(false, std::memory_order_relaxed);
   for (int i = 0; i < state.num_threads; ++i) {
-    state.taken[static_cast<std::size_t>(i)].store(false, std::memory_order_relaxed);
+    state.shares[static_cast<std::size_t>(i)].set(state.share_of(i));
   }
   state.publish(kOpen);
   first();

@@ -46,11 +46,12 @@ class ThreadPool {
   void parallel_for(std::int64_t count, std::int64_t grain,
                     FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
 
-  // For loops that wait for memory: body(begin, end) once for each of num_threads() contiguous
-  // shares of [0, count), multiples of `grain`. A thread gets the same share of a range each time,
-  // unless it comes so late that another has taken it. `first` runs before any body, on the calling
-  // thread; a thread that waits for it calls meanwhile(begin, end, first_done) for its share: it
-  // may fetch ahead, and returns soon after first_done is true. None may throw or use the pool.
+  // For loops that wait for memory: each thread has a contiguous share of [0, count), the same each
+  // time, and calls body(begin, end) for pieces of it from front to back, multiples of `grain`;
+  // when it is done it takes from the back of what others have left. `first` runs before any body,
+  // on the calling thread; a thread that waits for it calls meanwhile(begin, end, first_done) for
+  // its share: it may fetch ahead, and returns soon after first_done is true. None may throw or use
+  // the pool. Fewer than 2^32 pieces.
   using Meanwhile =
       FunctionRef<void(std::int64_t begin, std::int64_t end, const std::atomic<bool>& first_done)>;
   void parallel_shares(std::int64_t count, std::int64_t grain, FunctionRef<void()> first,

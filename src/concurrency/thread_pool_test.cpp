@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 namespace spud::concurrency {
@@ -77,16 +79,14 @@ TEST(ThreadPool, SharesCoverEveryIndexOnceAndAreMultiplesOfTheGrain) {
     for (const std::int64_t count : {0, 1, 7, 16, 17, 1000}) {
       for (const std::int64_t grain : {1, 3, 16, 5000}) {
         std::vector<std::atomic<int>> hits(static_cast<std::size_t>(count));
-        std::atomic<int> bodies{0};
         pool.parallel_shares(
             count, grain, [] {}, [](auto, auto, const auto&) {},
             [&](std::int64_t begin, std::int64_t end) {
-              ++bodies;
               EXPECT_EQ(begin % grain, 0);
+              EXPECT_LT(begin, end);
               for (std::int64_t i = begin; i < end; ++i) ++hits[static_cast<std::size_t>(i)];
             });
         for (const auto& hit : hits) ASSERT_EQ(hit.load(), 1);
-        EXPECT_LE(bodies.load(), threads);
       }
     }
   }
@@ -107,6 +107,47 @@ TEST(ThreadPool, NoShareStartsBeforeTheFirstPartIsDone) {
         });
     EXPECT_EQ(wrong.load(), 0);
     pool.parallel_for(8, 1, [](std::int64_t, std::int64_t) {});  // kinds of loops may alternate
+  }
+}
+
+TEST(ThreadPool, AThreadThatIsDoneTakesWhatASlowOneHasLeft) {
+  constexpr std::int64_t kCount = 64;
+  ThreadPool pool(2);
+  std::atomic<std::int64_t> by_other{0};
+  std::int64_t first_piece = 0;
+  std::int64_t done_meanwhile = 0;
+  pool.parallel_shares(
+      kCount, 1, [] {}, [](auto, auto, const auto&) {},
+      [&](std::int64_t begin, std::int64_t end) {
+        if (begin != 0) {
+          by_other += end - begin;
+          return;
+        }
+        first_piece = end;  // held up here until the other thread has done all the rest
+        const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        while (by_other.load() < kCount - first_piece &&
+               std::chrono::steady_clock::now() < give_up) {
+          std::this_thread::yield();
+        }
+        done_meanwhile = by_other.load();
+      });
+  EXPECT_EQ(done_meanwhile, kCount - first_piece);
+  EXPECT_LE(first_piece, kCount / 4);  // of a share of 32
+}
+
+TEST(ThreadPool, AThreadTakesItsShareFromFrontToBack) {
+  constexpr std::int64_t kHalf = 128;
+  ThreadPool pool(2);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int round = 0; round < 100; ++round) {
+    std::int64_t at = 0;  // the caller's share is the first half
+    pool.parallel_shares(
+        2 * kHalf, 1, [] {}, [](auto, auto, const auto&) {},
+        [&](std::int64_t begin, std::int64_t end) {
+          if (std::this_thread::get_id() != caller || begin >= kHalf) return;
+          EXPECT_EQ(begin, at);
+          at = end;
+        });
   }
 }
 

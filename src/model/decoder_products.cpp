@@ -13,10 +13,10 @@ std::size_t kind_index(const Weight& weight) {
   return static_cast<std::size_t>(weight.kernels->activation);
 }
 
-// Products with so few rows wait for memory, not for arithmetic. A thread then takes one contiguous
-// share: a stream that breaks off starts again at a third of its speed, and what was fetched ahead
-// lies in the wrong cache (Q4_0 with one row and two threads: 49 GB/s in pieces of 60 kB, 64 GB/s
-// in halves).
+// Products with so few rows wait for memory, not for arithmetic. A thread then has one contiguous
+// share and takes of another's only when it is done: a stream that breaks off starts again at a
+// third of its speed, and what was fetched ahead lies in the wrong cache (Q4_0 with one row and two
+// threads: 49 GB/s in pieces of 60 kB, 64 GB/s in halves).
 constexpr std::int64_t kMemoryBoundRows = 8;
 // With so many, arithmetic and memory are level: halves still (what pieces of two panels fetch
 // ahead is the other thread's), but all threads make the rows ready. 16 rows: +7 % at Q4_0, +13 %
